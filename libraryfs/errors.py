@@ -9,6 +9,13 @@ LibraryError
 ├── InvalidSource        LIBRARY_INVALID_SOURCE     EINVAL   422   an import source that cannot be read as one
 ├── MountError           LIBRARY_MOUNT              EIO      500   a mount point that cannot be used, or FUSE is missing
 ├── ModelError           LIBRARY_MODEL              EIO      503   a model that is missing, refused, crashed or late
+│   ├── ModelUnavailable     LIBRARY_MODEL_UNAVAILABLE   EIO        503   cannot be used as it is set; says the cure
+│   ├── ModelCrashed         LIBRARY_MODEL_CRASHED       EIO        503   its process died; the next use starts it again
+│   ├── ModelFailed          LIBRARY_MODEL_FAILED        EIO        502   it, or its endpoint, answered with an error
+│   ├── PromptTooLong        LIBRARY_PROMPT_TOO_LONG     EIO        413   more than the model's context
+│   ├── ModelBusy            LIBRARY_MODEL_BUSY          EAGAIN     503   its queue is full
+│   ├── DeadlineExceeded     LIBRARY_DEADLINE_EXCEEDED   ETIMEDOUT  504   the work's time was up
+│   └── Cancelled            LIBRARY_CANCELLED           EINTR      499   the user of the answer went away
 ├── EvalSetError         LIBRARY_EVAL_SET           EINVAL   422   an eval set that cannot be run; names the line
 └── SnapshotError        LIBRARY_SNAPSHOT           EIO      500   the snapshot file itself
     ├── SnapshotMissing      LIBRARY_SNAPSHOT_MISSING    ENOENT   500
@@ -101,6 +108,61 @@ class ModelError(LibraryError):
     code = "LIBRARY_MODEL"
     errno = errno.EIO
     http_status = 503
+
+
+class ModelUnavailable(ModelError):
+    """Cannot be used as it is set (missing, damaged, refused, unreachable); the message says the cure."""
+
+    code = "LIBRARY_MODEL_UNAVAILABLE"
+
+
+class ModelCrashed(ModelError):
+    """The model's process died at work. This answer is lost; the next use starts it again."""
+
+    code = "LIBRARY_MODEL_CRASHED"
+
+
+class ModelFailed(ModelError):
+    """The model or its endpoint answered with an error, or with something that is not an answer."""
+
+    code = "LIBRARY_MODEL_FAILED"
+    http_status = 502
+
+
+class PromptTooLong(ModelError):
+    """The prompt has more tokens than the model's context."""
+
+    code = "LIBRARY_PROMPT_TOO_LONG"
+    http_status = 413
+
+
+class ModelBusy(ModelError):
+    """Too many requests wait for the model already."""
+
+    code = "LIBRARY_MODEL_BUSY"
+    errno = errno.EAGAIN
+
+
+class DeadlineExceeded(ModelError):
+    """The work's time was up."""
+
+    code = "LIBRARY_DEADLINE_EXCEEDED"
+    errno = errno.ETIMEDOUT
+    http_status = 504
+
+    def __init__(self, message: str = "the time for this answer was up") -> None:
+        super().__init__(message)
+
+
+class Cancelled(ModelError):
+    """Whoever asked went away, or asked to stop."""
+
+    code = "LIBRARY_CANCELLED"
+    errno = errno.EINTR
+    http_status = 499
+
+    def __init__(self, message: str = "cancelled") -> None:
+        super().__init__(message)
 
 
 class EvalSetError(LibraryError):

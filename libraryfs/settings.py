@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 
 from libraryfs.errors import InvalidRequest
 
@@ -19,6 +19,22 @@ class Settings(BaseModel):
     max_depth: int = Field(5, ge=1, le=100, description="Deepest tree that `tree` gives; more is refused")
     busy_timeout_ms: int = Field(10_000, ge=0, le=600_000, description="Wait for another writer of the snapshot, ms")
     refresh_ms: int = Field(200, ge=10, le=1_000, description="How often a mount looks for committed changes, ms")
+
+    llm: str = Field("default", description="Language model: default, none, a .gguf file, or an http(s)://…/v1 URL")
+    llm_model: str = Field("", description="Model name that the language model's endpoint wants")
+    llm_key: SecretStr = Field(SecretStr(""), description="API key of the language model's endpoint")
+    llm_context: int = Field(8192, ge=256, le=1_048_576, description="Context to use, tokens; a GGUF's own is a cap")
+    embedder: str = Field(
+        "default", description="Embedder: default, none, a sentence-transformers folder, or an http(s)://…/v1 URL"
+    )
+    embedder_model: str = Field("", description="Model name that the embedder's endpoint wants")
+    embedder_key: SecretStr = Field(SecretStr(""), description="API key of the embedder's endpoint")
+    embedder_window: int = Field(254, ge=16, le=131_072, description="Window of an endpoint's embedder, tokens")
+    model_threads: int = Field(0, ge=0, le=1024, description="Threads of a model; 0: one for each core")
+    model_idle_seconds: float = Field(
+        300, ge=1, le=86_400, description="An idle model's process ends after this, seconds"
+    )
+    model_queue: int = Field(64, ge=1, le=10_000, description="Requests that may wait for a model; more are refused")
 
     @property
     def snapshot_path(self) -> Path:

@@ -1,0 +1,1 @@
+"""Embedding and language models: two small protocols, and the processes and endpoints behind them."""
