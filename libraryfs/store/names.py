@@ -1,0 +1,132 @@
+"""Names: from what a store has to what a filesystem can show.
+
+Memory: the title's slug and `.md`. A name that is taken, or the same row's name in another form, gets `~` and six
+characters of the row's id before the `.md`.
+
+Workspace and artifacts: kept as they are where a folder can hold them. What it cannot (`/` in an item's name, NUL, `.`, `..`,
+empty, over 255 bytes, a control file's name, a name that a sibling has) is shown as
+
+    <escaped>~<eight characters>
+
+where `/`, NUL, `%` and a leading `.` are escaped as `%2F` and so on, and the eight characters are a checksum of the true name
+(of the true name and the row's id where the name was taken). `unmap` reverses the form; where a name was too long to
+be held whole, only the attribute `user.library.name` has it.
+"""
+
+import base64
+import re
+import unicodedata
+from collections.abc import Callable
+from hashlib import blake2b
+from typing import Final
+from urllib.parse import unquote_to_bytes
+
+from libraryfs.paths import CONTROL_NAMES, MAX_SEGMENT_BYTES
+
+_CONTROL: Final = frozenset(name.encode() for name in CONTROL_NAMES)
+_NOT_WORD: Final = re.compile(r"[^\w]+")
+_MAPPED: Final = re.compile(rb"(?s)(.*)~([a-z2-7]{8})")
+_SLUG_BYTES: Final = 200
+
+Taken = Callable[[bytes], bool]
+
+
+def to_bytes(text: str) -> bytes:
+    """Text to bytes without loss: lone surrogates too, those that stand for raw bytes as the bytes."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        pass
+    try:
+        raw = text.encode("utf-8", "surrogateescape")
+        if from_bytes(raw) == text:
+            return raw
+    except UnicodeEncodeError:
+        pass
+    return text.encode("utf-8", "surrogatepass")
+
+
+def from_bytes(raw: bytes) -> str:
+    """Bytes to text without loss: `to_bytes(from_bytes(raw)) == raw` for every `raw`."""
+    for handler in ("strict", "surrogatepass"):
+        try:
+            return raw.decode("utf-8", handler)
+        except UnicodeDecodeError:
+            continue
+    return raw.decode("utf-8", "surrogateescape")
+
+
+def checksum(*parts: bytes, length: int = 8) -> bytes:
+    """`length` characters of base 32 (lower case) of a hash of the parts."""
+    digest = blake2b(b"\0".join(parts), digest_size=10).digest()
+    return base64.b32encode(digest).lower()[:length]
+
+
+def slug(title: str) -> bytes:
+    """The title as a file name's stem: words of any script in lower case, joined by `-`. At most 200 bytes."""
+    folded = unicodedata.normalize("NFC", unicodedata.normalize("NFKC", title).lower())
+    words = _NOT_WORD.sub("-", folded).strip("-_")
+    stem = cut(words.encode("utf-8", "ignore"), _SLUG_BYTES).strip(b"-")
+    return stem or b"untitled"
+
+
+def cut(raw: bytes, size: int) -> bytes:
+    """At most `size` bytes of `raw`, never through the middle of a UTF-8 character."""
+    if len(raw) <= size:
+        return raw
+    while size > 0 and raw[size] & 0xC0 == 0x80:
+        size -= 1
+    return raw[:size]
+
+
+def memory_name(title: str, row_id: str, taken: Taken) -> bytes:
+    """The file name of a new memory; `taken` says whether the folder has a name already."""
+    stem = slug(title)
+    name = stem + b".md"
+    length = 6
+    while taken(name):
+        name = stem + b"~" + checksum(row_id.encode(), length=length) + b".md"
+        length += 2  # 16 characters at the most: beyond that two ids have one hash
+        if length > 18:
+            raise ValueError(f"no free name for {title!r}")
+    return name
+
+
+def shown_name(true_name: bytes, row_id: str, taken: Taken) -> bytes:
+    """The name that a folder shows for `true_name`, as given in the module's text."""
+    if _holdable(true_name) and not taken(true_name):
+        return true_name
+    name = _mapped(true_name, checksum(true_name))
+    if taken(name):
+        name = _mapped(true_name, checksum(true_name, row_id.encode()))
+    return name
+
+
+def needs_mapping(true_name: bytes) -> bool:
+    """Whether no folder can show this name as it is."""
+    return not _holdable(true_name)
+
+
+def unmap(name: bytes) -> bytes:
+    """The true name of a shown name, where the name itself holds it: the reverse of `shown_name` without a clash."""
+    match = _MAPPED.fullmatch(name)
+    if match:
+        true_name = unquote_to_bytes(match[1])
+        if checksum(true_name) == match[2]:
+            return true_name
+    return name
+
+
+def _holdable(name: bytes) -> bool:
+    if not name or name in (b".", b"..") or name in _CONTROL or len(name) > MAX_SEGMENT_BYTES:
+        return False
+    if b"/" in name or b"\0" in name:
+        return False
+    return unmap(name) == name  # else it would read as the mapped form of another name
+
+
+def _mapped(true_name: bytes, mark: bytes) -> bytes:
+    escaped = true_name.replace(b"%", b"%25").replace(b"/", b"%2F").replace(b"\0", b"%00")
+    if escaped.startswith(b"."):
+        escaped = b"%2E" + escaped[1:]
+    return cut(escaped, MAX_SEGMENT_BYTES - 9) + b"~" + mark

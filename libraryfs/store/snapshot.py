@@ -1,0 +1,200 @@
+"""The snapshot file: opening, creating, bringing up to date, transactions, and what SQLite's errors mean to a user."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import resources
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+import apsw
+
+from libraryfs import errors
+from libraryfs.settings import settings
+
+APPLICATION_ID: Final = 0x4C696266  # "Libf"
+SCHEMA_VERSION: Final = 1
+KEPT_CHANGES: Final = 200_000
+"""Rows of the change log that a writer leaves; a mount that is further behind re-reads everything."""
+
+
+class Snapshot:
+    """One connection to a snapshot file. Not to be shared between threads: open one a thread.
+
+    A reader (`write=False`) sees each committed change from its next statement on, and cannot change anything.
+    """
+
+    def __init__(self, path: Path, db: apsw.Connection, write: bool) -> None:
+        self.path = path
+        self.db = db
+        self.write = write
+
+    @classmethod
+    def open(cls, path: Path, *, write: bool = False, create: bool = False) -> Self:
+        """A connection to `path`. With `create` a missing or empty file becomes a new snapshot (implies `write`).
+
+        Raises SnapshotMissing, SnapshotDamaged, SnapshotTooNew, SnapshotBusy, SnapshotReadOnly.
+        """
+        write = write or create
+        _check_file(path, create)
+        try:
+            db = _connect(path, write, create)
+        except apsw.Error as error:
+            raise translate(error, path) from error
+        try:
+            snapshot = cls(path, db, write)
+            snapshot._prepare(create)
+        except apsw.Error as error:
+            db.close()
+            raise translate(error, path) from error
+        except BaseException:
+            db.close()
+            raise
+        return snapshot
+
+    def _prepare(self, create: bool) -> None:
+        db = self.db
+        if self.write:
+            db.pragma("journal_mode", "wal")
+            db.pragma("synchronous", "normal")
+            db.pragma("foreign_keys", True)
+        application, version = db.pragma("application_id"), db.pragma("user_version")
+        empty = application == 0 and version == 0 and not db.execute("SELECT 1 FROM sqlite_schema LIMIT 1").get
+        if not (empty and create):
+            if application != APPLICATION_ID:
+                raise errors.SnapshotDamaged(f"{self.path}: not a libraryfs snapshot; make one with 'libraryfs import'")
+            if version > SCHEMA_VERSION:
+                raise errors.SnapshotTooNew(
+                    f"{self.path}: made by a newer libraryfs (schema {version}, this one reads {SCHEMA_VERSION}); upgrade libraryfs"
+                )
+        if self.write:
+            _load_vectors(db)
+            if empty or not _is_current(db):
+                with self.transaction():
+                    db.execute(_schema())
+                    db.pragma("application_id", APPLICATION_ID)
+                    db.pragma("user_version", SCHEMA_VERSION)
+                    db.execute(
+                        "INSERT INTO settings (key, value) VALUES ('schema', ?) ON CONFLICT DO UPDATE SET value = excluded.value",
+                        (_schema_digest(),),
+                    )
+        else:
+            db.pragma("query_only", True)
+        db.pragma("cache_size", -16_000)
+
+    @contextmanager
+    def transaction(self) -> Iterator[apsw.Connection]:
+        """Everything in the block is committed at once, or nothing is. Raises SnapshotBusy, SnapshotFull, …"""
+        try:
+            self.db.execute("BEGIN IMMEDIATE")
+        except apsw.Error as error:
+            raise translate(error, self.path) from error
+        try:
+            yield self.db
+            self.db.execute("DELETE FROM changes WHERE seq <= (SELECT max(seq) FROM changes) - ?", (KEPT_CHANGES,))
+            self.db.execute("COMMIT")
+        except BaseException as error:
+            if self.db.in_transaction:  # SQLite has rolled back by itself on some errors, a full disk among them
+                self.db.execute("ROLLBACK")
+            if isinstance(error, apsw.Error):
+                raise translate(error, self.path) from error
+            raise
+
+    def enable_vectors(self) -> None:
+        """Makes sqlite-vec's functions and tables usable on this connection; a writer has them from the start."""
+        if not self.write:
+            _load_vectors(self.db)
+
+    def data_version(self) -> int:
+        """A number that moves when another connection has committed."""
+        value: int = self.db.pragma("data_version")
+        return value
+
+    def close(self) -> None:
+        """Ends the connection."""
+        self.db.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _check_file(path: Path, create: bool) -> None:
+    if create:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise errors.SnapshotReadOnly(f"{path.parent}: cannot make this folder: {error.strerror}") from None
+    elif not path.exists():
+        raise errors.SnapshotMissing(f"{path}: no such snapshot; make one with 'libraryfs import', or name one with --snapshot")
+    if path.is_dir():
+        raise errors.SnapshotDamaged(f"{path}: is a folder; --snapshot names a file")
+    if not create and path.stat().st_size == 0:
+        raise errors.SnapshotDamaged(f"{path}: empty file, not a libraryfs snapshot; fill it with 'libraryfs import'")
+
+
+def _connect(path: Path, write: bool, create: bool) -> apsw.Connection:
+    timeout = settings().busy_timeout_ms
+    if write:
+        flags = apsw.SQLITE_OPEN_READWRITE | (apsw.SQLITE_OPEN_CREATE if create else 0)
+        db = apsw.Connection(str(path), flags=flags)
+        db.set_busy_timeout(timeout)
+        return db
+    db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+    db.set_busy_timeout(timeout)
+    try:
+        db.pragma("application_id")
+    except (apsw.CantOpenError, apsw.ReadOnlyError):
+        # In WAL mode a reader needs the -shm file; on a read-only disk it cannot be made, and nobody can write either.
+        db.close()
+        uri = path.resolve().as_uri() + "?immutable=1"
+        db = apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
+    return db
+
+
+def _load_vectors(db: apsw.Connection) -> None:
+    import sqlite_vec  # here: a mount that never asks does not need it
+
+    db.enable_load_extension(True)
+    db.load_extension(sqlite_vec.loadable_path())
+    db.enable_load_extension(False)
+
+
+def _schema() -> str:
+    return resources.files("libraryfs.store").joinpath("schema.sql").read_text(encoding="utf-8")
+
+
+def _schema_digest() -> str:
+    from hashlib import blake2b
+
+    return blake2b(_schema().encode(), digest_size=8).hexdigest()
+
+
+def _is_current(db: apsw.Connection) -> bool:
+    if not db.execute("SELECT 1 FROM sqlite_schema WHERE name = 'settings'").get:
+        return False
+    return bool(db.execute("SELECT value FROM settings WHERE key = 'schema'").get == _schema_digest())
+
+
+def translate(error: apsw.Error, path: Path) -> errors.SnapshotError:
+    """What an error of SQLite means to the user of the snapshot at `path`."""
+    if isinstance(error, apsw.BusyError | apsw.LockedError):
+        seconds = settings().busy_timeout_ms / 1000
+        return errors.SnapshotBusy(f"{path}: another process has been writing for over {seconds:g} s; try again when it ends")
+    if isinstance(error, apsw.FullError):
+        return errors.SnapshotFull(f"{path}: the disk is full; nothing was changed. Make room and try again")
+    if isinstance(error, apsw.ReadOnlyError):
+        return errors.SnapshotReadOnly(f"{path}: cannot be written; check the permissions of the file and of its folder")
+    if isinstance(error, apsw.CantOpenError | apsw.PermissionsError):
+        return errors.SnapshotError(f"{path}: cannot be opened; check the permissions of the file and of its folder")
+    if isinstance(error, apsw.NotADBError):
+        return errors.SnapshotDamaged(f"{path}: not a SQLite file, so not a libraryfs snapshot")
+    if isinstance(error, apsw.CorruptError):
+        return errors.SnapshotDamaged(f"{path}: damaged or truncated; restore it from a backup, or import again into a new file")
+    if isinstance(error, apsw.IOError):
+        return errors.SnapshotError(f"{path}: the disk refused: {error}; check that it is there and has room")
+    return errors.SnapshotError(f"{path}: {error}")
