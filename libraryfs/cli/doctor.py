@@ -1,0 +1,46 @@
+"""`libraryfs doctor`: what is missing on this machine, and each thing's cure."""
+
+import click
+
+from libraryfs.cli.diagnosis import Finding, diagnose
+from libraryfs.cli.options import common_of, json_option, logging_options, snapshot_option
+from libraryfs.cli.output import bad, faint, good, print_json, printable
+
+EPILOG = """\b
+Example:
+  libraryfs doctor
+\b
+Exit code 1 when something that mounting needs is missing. Models are optional: without them .ask runs on keyword search.
+"""
+
+
+@click.command("doctor", epilog=EPILOG)
+@snapshot_option
+@json_option
+@logging_options
+@click.pass_context
+def command(context: click.Context) -> int:
+    """Say what is missing on this machine, each thing with its cure."""
+    common = common_of(context)
+    common.start_logging()
+    findings = list(diagnose(common.snapshot_path))
+    broken = [finding for finding in findings if not finding.ok and finding.needed == "mount"]
+    if common.json:
+        print_json({"ok": not broken, "findings": [finding.model_dump() for finding in findings]})
+    else:
+        for finding in findings:
+            _print(finding)
+        click.echo(bad(f"{len(broken)} to mend before mounting works") if broken else good("mounting works here"))
+    return 1 if broken else 0
+
+
+def _print(finding: Finding) -> None:
+    if finding.ok:
+        mark = good("ok      ")
+    elif finding.needed == "mount":
+        mark = bad("missing ")
+    else:
+        mark = click.style("optional", fg="yellow")
+    click.echo(f"{mark}  {finding.name}: {faint(printable(finding.detail))}")
+    if not finding.ok and finding.cure:
+        click.echo(f"          → {printable(finding.cure)}")

@@ -1,0 +1,59 @@
+"""`libraryfs import`: a source → the snapshot, in one transaction."""
+
+from pathlib import Path
+
+import click
+
+from libraryfs.cli.options import as_option, common_of, json_option, logging_options, snapshot_option
+from libraryfs.cli.output import count, print_json, printable, progress_bar
+from libraryfs.ingest.report import ImportReport
+
+EPILOG = """\b
+Examples:
+  libraryfs import notes/ --ring dev            folders skills/, decisions/, workspace/, …
+  libraryfs import journal/ --agent alice
+  libraryfs import rows.jsonl                   rows that name their ring or agent
+\b
+Importing again changes only what changed, removes what is gone from that source, and keeps ids, names and inodes.
+"""
+
+
+@click.command("import", epilog=EPILOG)
+@click.argument("source", type=click.Path(exists=True, path_type=Path))
+@click.option("--ring", metavar="NAME", help="Import into this ring.")
+@click.option("--agent", metavar="NAME", help="Import into this agent's memory.")
+@click.option("--no-embed", is_flag=True, help="Leave the search vectors for `libraryfs embed`.")
+@as_option
+@snapshot_option
+@json_option
+@logging_options
+@click.pass_context
+def command(
+    context: click.Context, source: Path, ring: str | None, agent: str | None, no_embed: bool, principal: str
+) -> None:
+    """Bring SOURCE into the snapshot: a folder whose sub-folders are sections, or a .jsonl of rows."""
+    from libraryfs.ingest.importer import import_source
+
+    common = common_of(context)
+    common.start_logging()
+    if ring is not None and agent is not None:
+        raise click.UsageError("--ring and --agent: give one of the two")
+    namespace = f"/ring/{ring}" if ring is not None else f"/agent/{agent}" if agent is not None else None
+    with common.open(create=True) as snapshot, progress_bar() as progress:
+        report = import_source(snapshot, source, namespace, principal, progress)
+    if common.json:
+        print_json(report)
+    else:
+        _print(report)
+
+
+def _print(report: ImportReport) -> None:
+    where = ", ".join(report.namespaces) or "nothing"
+    changes = ", ".join(f"{getattr(report, what):,} {what}" for what in ("added", "changed", "removed", "unchanged"))
+    click.echo(f"{printable(report.source)} → {printable(where)}: {changes} ({report.seconds:.1f} s)")
+    for reason, number in report.skipped.items():
+        click.echo(f"  skipped {count(number, 'file')}: {reason}", err=True)
+    for file in report.skipped_files:
+        click.echo(f"    {printable(file.path)}", err=True)
+    for warning in report.warnings:
+        click.echo(f"  warning: {printable(warning)}", err=True)

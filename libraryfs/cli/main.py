@@ -1,0 +1,150 @@
+"""`libraryfs`: the group of commands, and what an error prints and exits with."""
+
+import importlib
+import json
+import logging
+import os
+import sys
+from typing import Final
+
+import click
+
+import libraryfs
+from libraryfs.cli.options import Common, common_of, logging_options, snapshot_option
+from libraryfs.errors import LibraryError
+
+OK: Final = 0
+FOUND: Final = 1
+USER_ERROR: Final = 2
+BUG: Final = 3
+INTERRUPTED: Final = 130
+
+COMMANDS: Final = {
+    "import": ("import_", "Bring a folder of documents, or rows, into the snapshot."),
+    "export": ("export", "Write the snapshot as rows, the lossless form."),
+    "mount": ("mount", "Mount the library as a filesystem."),
+    "umount": ("umount", "Unmount it."),
+    "tree": ("tree", "Show what is below a path."),
+    "drilldown": ("drilldown", "Show what is below a path, with excerpts, under caps."),
+    "grant": ("grant", "Let a principal see a ring or an agent."),
+    "revoke": ("revoke", "Take that away again."),
+    "grants": ("grants", "List who may see what."),
+    "check": ("check", "Say what is wrong in a snapshot."),
+    "doctor": ("doctor", "Say what is missing on this machine."),
+    "completion": ("completion", "Print the shell's completion script."),
+}
+"""name: (module in libraryfs.cli, what `libraryfs --help` says). The module is imported when the command runs."""
+
+EPILOG: Final = """\b
+Exit codes:
+  0    done
+  1    it worked, and found something wrong (check, doctor)
+  2    a wrong option, path, file or setting: stderr says which
+  3    a bug in libraryfs; --debug shows where
+  130  interrupted
+
+\b
+Start:
+  libraryfs import notes/ --ring dev
+  libraryfs mount ~/library
+"""
+
+
+class LazyGroup(click.Group):
+    """A group that imports a command's module when it is used."""
+
+    def list_commands(self, context: click.Context) -> list[str]:
+        """The names, in the order of COMMANDS."""
+        return list(COMMANDS)
+
+    def get_command(self, context: click.Context, name: str) -> click.Command | None:
+        """The command, from its module's `command`."""
+        if name not in COMMANDS:
+            return None
+        command = importlib.import_module(f"libraryfs.cli.{COMMANDS[name][0]}").command
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list in --help, without importing the commands."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_module, text) in COMMANDS.items()])
+
+
+@click.group(
+    cls=LazyGroup,
+    epilog=EPILOG,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(libraryfs.__version__, "-V", "--version", prog_name="libraryfs")
+@snapshot_option
+@logging_options
+@click.pass_context
+def main(context: click.Context) -> None:
+    """What a team knows, mounted as plain files.
+
+    Memory, workspace and artifacts live in one SQLite file, the snapshot. Import documents into it, mount it, and use ls, cat,
+    grep -r and every other tool on it.
+    """
+    common_of(context)
+    if os.environ.get("NO_COLOR"):
+        context.color = False
+
+
+def run(arguments: list[str] | None = None) -> int:
+    """Run the command line, print its errors, and give the exit code."""
+    common = Common()
+    try:
+        result = main.main(arguments, prog_name="libraryfs", standalone_mode=False, obj=common)
+        sys.stdout.flush()
+    except click.exceptions.Exit as exit_:
+        return exit_.exit_code
+    except click.exceptions.NoArgsIsHelpError as error:
+        error.show()  # the help, on stderr
+        return USER_ERROR
+    except click.ClickException as error:
+        return _user_error("LIBRARY_USAGE", _usage(error), common)
+    except LibraryError as error:
+        logging.getLogger(__name__).debug("a user's error, raised here", exc_info=error)
+        return _user_error(error.code, error.message, common)
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("libraryfs: interrupted", err=True)
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader of our output went away, as `| head` does; Python's own flush at exit must not complain of it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return OK
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        logging.getLogger(__name__).debug("the system refused this", exc_info=error)
+        return _user_error("LIBRARY_SYSTEM", f"{where}{error.strerror or error}", common)
+    except Exception as error:
+        return _bug(error, common)
+    return result if isinstance(result, int) else OK
+
+
+def _usage(error: click.ClickException) -> str:
+    context = getattr(error, "ctx", None)
+    hint = f" (see {context.command_path} --help)" if context is not None else ""
+    return " ".join(error.format_message().split()) + hint
+
+
+def _user_error(code: str, message: str, common: Common) -> int:
+    if common.json:
+        click.echo(json.dumps({"error": {"code": code, "message": message}}))
+    click.echo(f"libraryfs: {message}", err=True)
+    return USER_ERROR
+
+
+def _bug(error: Exception, common: Common) -> int:
+    if common.debug or common.log_file is not None:
+        common.start_logging()
+        logging.getLogger(__name__).error("a bug in libraryfs", exc_info=error)
+    how = f"see {common.log_file}" if common.log_file else "run it again with --debug to see where"
+    first = (str(error).splitlines() or [""])[0]
+    click.echo(f"libraryfs: a bug: {type(error).__name__}: {first} ({how})", err=True)
+    return BUG
+
+
+if __name__ == "__main__":
+    sys.exit(run())

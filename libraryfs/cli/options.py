@@ -1,0 +1,158 @@
+"""Options that commands share, and what they mean: the snapshot, the principal, logging."""
+
+import logging
+import os
+import pwd
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import click
+from click.shell_completion import CompletionItem
+
+from libraryfs.errors import LibraryError
+from libraryfs.settings import settings
+
+if TYPE_CHECKING:
+    from libraryfs.library.resolver import Library
+    from libraryfs.store.snapshot import Snapshot
+
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+
+LOG_LEVELS: Final = ("debug", "info", "warning", "error")
+LOG_FORMAT: Final = "%(asctime)s %(levelname)s %(name)s[%(process)d]: %(message)s"
+
+
+@dataclass
+class Common:
+    """The shared options of one run; `--snapshot x tree` and `tree --snapshot x` are the same."""
+
+    snapshot: Path | None = None
+    log_file: Path | None = None
+    log_level: str = "warning"
+    debug: bool = False
+    json: bool = False
+    _logging: bool = field(default=False, repr=False)
+
+    @property
+    def snapshot_path(self) -> Path:
+        """--snapshot, else $LIBRARYFS_SNAPSHOT, else library.db in the user's data folder."""
+        return self.snapshot if self.snapshot is not None else settings().snapshot_path
+
+    def open(self, *, write: bool = False, create: bool = False) -> "Snapshot":
+        """The snapshot, opened. Raises SnapshotError."""
+        from libraryfs.store.snapshot import Snapshot
+
+        return Snapshot.open(self.snapshot_path, write=write, create=create)
+
+    def start_logging(self) -> None:
+        """Log to --log-file, else to stderr, from --log-level up. Raises click.BadParameter."""
+        if self._logging:
+            return
+        self._logging = True
+        level = "debug" if self.debug else self.log_level
+        try:
+            handler = logging.StreamHandler() if self.log_file is None else logging.FileHandler(self.log_file)
+        except OSError as error:
+            raise click.BadParameter(
+                f"cannot write {self.log_file}: {error.strerror}", param_hint="--log-file"
+            ) from None
+        logging.basicConfig(level=level.upper(), format=LOG_FORMAT, handlers=[handler])
+
+
+def common_of(context: click.Context) -> Common:
+    """The run's shared options."""
+    return context.ensure_object(Common)
+
+
+def _store(context: click.Context, parameter: click.Parameter, value: Any) -> None:
+    source = context.get_parameter_source(parameter.name or "")
+    if source is not None and source is not click.core.ParameterSource.DEFAULT:
+        setattr(common_of(context), parameter.name or "", value)
+
+
+def _shared(*declarations: str, **attributes: Any) -> Callable[[Decorated], Decorated]:
+    return click.option(*declarations, expose_value=False, callback=_store, **attributes)
+
+
+def logging_options(command: Decorated) -> Decorated:
+    """--log-file, --log-level, --debug."""
+    for option in (
+        _shared("--debug", is_flag=True, help="Log everything, and show the traceback of a bug."),
+        _shared(
+            "--log-level",
+            type=click.Choice(LOG_LEVELS),
+            default="warning",
+            show_default=True,
+            help="Log from this level up.",
+        ),
+        _shared("--log-file", type=click.Path(dir_okay=False, path_type=Path), help="Log to FILE instead of stderr."),
+    ):
+        command = option(command)
+    return command
+
+
+def snapshot_option(command: Decorated) -> Decorated:
+    """--snapshot."""
+    return _shared(
+        "--snapshot",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="Snapshot file. Default: $LIBRARYFS_SNAPSHOT, else library.db in $XDG_DATA_HOME/libraryfs.",
+    )(command)
+
+
+def json_option(command: Decorated) -> Decorated:
+    """--json."""
+    return _shared("--json", is_flag=True, help="Print JSON.")(command)
+
+
+def as_option(command: Decorated) -> Decorated:
+    """--as PRINCIPAL, given to the command as `principal`."""
+    return click.option(
+        "--as",
+        "principal",
+        metavar="PRINCIPAL",
+        default=login_name,
+        show_default="your login name",
+        help="Whose view of the library.",
+    )(command)
+
+
+def login_name() -> str:
+    """The name of the user that runs this process; its number where the system has no name for it."""
+    uid = os.geteuid()
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
+
+
+class LibraryPathType(click.ParamType):
+    """A library path; the shell completes it from the snapshot, as the principal sees it."""
+
+    name = "path"
+
+    def shell_complete(self, context: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """The paths that go on from what was typed. Nothing when there is no snapshot: completion never fails."""
+        from libraryfs.library.resolver import Library
+
+        folder, _, start = incomplete.rpartition("/")
+        try:
+            with common_of(context).open() as snapshot:
+                library = Library(snapshot, context.params.get("principal") or login_name())
+                return [CompletionItem(f"{folder}/{name}") for name in _names(library, folder or "/", start)]
+        except (LibraryError, click.ClickException):
+            return []
+
+
+def _names(library: "Library", folder: str, start: str) -> list[str]:
+    from libraryfs.store.names import from_bytes
+
+    entries = library.children_by_name(library.resolve(folder))
+    names = [from_bytes(entry.name) + ("/" if entry.is_folder else "") for entry in entries]
+    return [name for name in names if name.startswith(start) and name.isprintable()]
+
+
+LIBRARY_PATH: Final = LibraryPathType()

@@ -1,0 +1,25 @@
+"""`libraryfs revoke`: a principal sees a ring or an agent no more."""
+
+import click
+
+from libraryfs.cli.access import change_access
+from libraryfs.cli.options import LIBRARY_PATH, json_option, logging_options, snapshot_option
+
+EPILOG = """\b
+Example:
+  libraryfs revoke alice /ring/dev
+"""
+
+
+@click.command("revoke", epilog=EPILOG)
+@click.argument("principal")
+@click.argument("path", type=LIBRARY_PATH)
+@snapshot_option
+@json_option
+@logging_options
+@click.pass_context
+def command(context: click.Context, principal: str, path: str) -> None:
+    """Hide the ring or agent at PATH from PRINCIPAL. Mounts hide it within a second."""
+    changed = change_access(context, principal, path, give=False)
+    if changed is not None:
+        click.echo(f"{principal} sees {path} no more" if changed else f"{principal} could not see {path}")
