@@ -1,0 +1,87 @@
+"""The front matter of an eval set: YAML between two `---` lines, read into options, each error with its line."""
+
+import re
+from typing import Any, Final, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from libraryfs import paths
+from libraryfs.errors import EvalSetError, InvalidPath
+
+_FRONT: Final = re.compile(r"---[ \t]*\n(.*?)(?:^|\n)(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
+_OPEN: Final = re.compile(r"---[ \t]*(?:\n|\Z)")
+_OTHERS: Final = frozenset({"title", "id", "description", "metadata", "tags", "author", "date"})
+"""Keys that belong to the document, not to the eval."""
+
+
+class Options(BaseModel):
+    """A set's own defaults; what the run asks for explicitly wins."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    llm_judge: bool | None = Field(None, description="Ask the model about fragments that substring did not find")
+    retrieval: Literal["vector", "hybrid"] = Field("vector", description="How evidence is searched")
+    repeats: int = Field(1, ge=1, le=50, description="How often each question is asked; the majority counts")
+    latency_budget_ms: int | None = Field(None, ge=1, le=3_600_000, description="Deadline of each question, ms")
+    paths: tuple[str, ...] = Field((), max_length=100, description="Paths of the questions that name none")
+
+    @field_validator("paths", mode="before")
+    @classmethod
+    def _paths(cls, value: Any) -> Any:
+        values = [value] if isinstance(value, str) else value
+        if not isinstance(values, list) or not values or not all(isinstance(path, str) for path in values):
+            raise ValueError("is a path or a list of paths")
+        for path in values:
+            try:
+                paths.parse(path)
+            except InvalidPath as error:
+                raise ValueError(str(error)) from None
+        return tuple(values)
+
+
+def read_front_matter(text: str) -> tuple[Options, str]:
+    """The options, and the text with the front matter's lines blank, so that line numbers stay.
+
+    Raises EvalSetError with the line: not closed, not YAML, not a mapping, a key twice or unknown, a value refused.
+    """
+    if not _OPEN.match(text):
+        return Options(), text
+    match = _FRONT.match(text)
+    if match is None:
+        raise EvalSetError("line 1: front matter that is not closed; end it with a line '---'")
+    values, lines = _mapping(match[1])
+    blank = "\n" * match[0].count("\n")
+    try:
+        return Options.model_validate(values), blank + text[match.end() :]
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = str(first["loc"][0])
+        reason = first["msg"].removeprefix("Value error, ")
+        if first["type"] == "extra_forbidden":
+            reason = f"no such option; there are {', '.join(Options.model_fields)}"
+        raise EvalSetError(f"line {lines.get(key, 1)}: {key}: {reason}") from None
+
+
+def _mapping(source: str) -> tuple[dict[str, Any], dict[str, int]]:
+    """The options' values, and each key's line in the whole text (the front matter starts in line 2)."""
+    try:
+        node = yaml.compose(source, Loader=yaml.SafeLoader)
+        values = yaml.safe_load(source)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line = mark.line + 2 if mark else 2
+        raise EvalSetError(f"line {line}: the front matter is not YAML: {error.problem or error.context}") from None
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise EvalSetError(f"line 2: the front matter is not YAML: {str(error).splitlines()[0]}") from None
+    if node is None:
+        return {}, {}
+    if not isinstance(node, yaml.MappingNode):
+        raise EvalSetError("line 2: the front matter is not a mapping; write options as 'name: value'")
+    lines: dict[str, int] = {}
+    for key, _ in node.value:
+        name, line = str(key.value), key.start_mark.line + 2
+        if name in lines:
+            raise EvalSetError(f"line {line}: {name} is set in line {lines[name]} already")
+        lines[name] = line
+    return {str(key): value for key, value in values.items() if str(key) not in _OTHERS}, lines
