@@ -12,9 +12,11 @@ from libraryfs.evals.evalset import ABSTAIN, parse_evalset
 
 def test_a_whole_set() -> None:
     found = parse_evalset(
-        b"---\nllm_judge: false\npaths: /ring/dev\nrepeats: 3\n---\n# Our set\n\nProse, and a list that is not a question's:\n\n"
+        b"---\nllm_judge: false\npaths: /ring/dev\nrepeats: 3\n---\n# Our set\n\nProse, and a list that is not a question's:"
+        b"\n\n"
         b"- stray\n\n## When do *we* `deploy`?\n\npaths: /ring/dev/decisions, `/ring/dev/policies`\n\n"
-        b"- **Thursday**\n- [after the stand-up](https://example.org)\n\n### A note\n\nprose\n\n## Who founded Rome?\n- (not in the library)\n"
+        b"- **Thursday**\n- [after the stand-up](https://example.org)\n\n### A note\n\nprose\n\n"
+        b"## Who founded Rome?\n- (not in the library)\n"
     )
     assert found.options.llm_judge is False
     assert found.options.paths == ("/ring/dev",)
@@ -58,7 +60,8 @@ def test_deeply_nested_bullets_are_all_read() -> None:
 
 
 def test_what_is_no_question() -> None:
-    text = "```\n## in a fence\n- x\n```\n\n    ## in an indented block\n\n> ## quoted\n> - x\n\n<!--\n## in a comment\n- x\n-->\n\n"
+    text = "```\n## in a fence\n- x\n```\n\n    ## in an indented block\n\n> ## quoted\n> - x\n\n"
+    text += "<!--\n## in a comment\n- x\n-->\n\n"
     text += "## the only one\n- a\n\nText\n---\n\n# Another part\n\n- not its bullet\n"
     (question,) = parse_evalset(text.encode()).questions
     assert question.text == "the only one"
@@ -103,7 +106,7 @@ def test_newlines_and_byte_order_mark(newline: str, mark: bytes) -> None:
         ("---\na: 1\nb: [\n---\n## a\n- x", "line 3: the front matter is not YAML"),
         ("---\nx: *y\n---\n", "line 2: the front matter is not YAML"),
         ("---\nt: 2026-99-99\n---\n", "line 2: the front matter is not YAML"),
-        ("---\n" + "[" * 5000 + "\n---\n", "line 2: the front matter is not YAML"),
+        ("---\n" + "[" * 1500 + "\n---\n", "line 2: the front matter is not YAML"),
         ("---\n- a\n---\n", "line 2: the front matter is not a mapping"),
         ("---\nllm_judge: true\nllm_judge: false\n---\n", "line 3: llm_judge is set in line 2 already"),
         ("---\ntitle: t\nrepeats: 51\n---\n", "line 3: repeats: Input should be less than or equal to 50"),
@@ -137,12 +140,15 @@ def test_two_thousand_questions_are_read_quickly() -> None:
 
 @given(st.text(alphabet="#-*+ \n\t`>1.)ab:/<!ü\r[](_", max_size=80))
 def test_any_text_gives_a_set_or_one_line_with_a_number(text: str) -> None:
+    message = ""
     try:
         found = parse_evalset(text.encode())
     except EvalSetError as error:
-        assert str(error).startswith("line ")
-        assert "\n" not in str(error)
-        assert 1 <= int(str(error).split(":")[0][5:]) <= len(text) + 1
+        message = str(error)
+    if message:
+        assert message.startswith("line ")
+        assert "\n" not in message
+        assert 1 <= int(message.split(":")[0][5:]) <= len(text) + 1
     else:
         assert all(question.text and question.fragments for question in found.questions)
 
