@@ -23,13 +23,13 @@ MAY_IMPORT = {
     "models": {"models", *BASE},
     "library": {"library", "store", *BASE},
     "store": {"store", *BASE},
-    **{name: BASE for name in BASE},
+    **dict.fromkeys(BASE, BASE),
 }
 MODELS_IN_CLI = {"doctor", "diagnosis"}
 HEAVY = {"torch", "transformers", "sentence_transformers", "llama_cpp"}
 SQL = re.compile(
-    r"\s*(SELECT\s.+\sFROM\s|SELECT [\w(*]|INSERT (OR \w+ )?INTO |UPDATE \w+ SET |DELETE FROM |PRAGMA \w|CREATE (TABLE|INDEX|TEMP|TRIGGER|VIRTUAL)"
-    r"|WITH \w+ AS|BEGIN IMMEDIATE|ATTACH )",
+    r"\s*(SELECT\s.+\sFROM\s|SELECT [\w(*]|INSERT (OR \w+ )?INTO |UPDATE \w+ SET |DELETE FROM |PRAGMA \w"
+    r"|CREATE (TABLE|INDEX|TEMP|TRIGGER|VIRTUAL)|WITH \w+ AS|BEGIN IMMEDIATE|ATTACH )",
     re.DOTALL,
 )
 LONGEST_MODULE, LONGEST_FUNCTION = 400, 60
@@ -102,7 +102,7 @@ def test_imports_point_one_way() -> None:
 
 
 def test_heavy_and_special_packages_stay_in_their_room() -> None:
-    """pyfuse3 in mount/, models' packages in the worker process's modules, errno in errors.py and mount/, no sqlite3."""
+    """pyfuse3 in mount/, models' packages in the worker process, errno in errors.py and mount/, no sqlite3."""
     wrong = []
     for path in modules("libraryfs"):
         for name, line in imports(path):

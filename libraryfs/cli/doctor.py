@@ -10,7 +10,8 @@ EPILOG = """\b
 Example:
   libraryfs doctor
 \b
-Exit code 1 when something that mounting needs is missing. Models are optional: without them .ask runs on keyword search.
+Exit code 1 when something that mounting needs is missing.
+Models are optional: without them .ask runs on keyword search.
 """
 
 

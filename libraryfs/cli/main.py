@@ -83,8 +83,8 @@ class LazyGroup(click.Group):
 def main(context: click.Context) -> None:
     """What a team knows, mounted as plain files.
 
-    Memory, workspace and artifacts live in one SQLite file, the snapshot. Import documents into it, mount it, and use ls, cat,
-    grep -r and every other tool on it.
+    Memory, workspace and artifacts live in one SQLite file, the snapshot. Import documents into it,
+    mount it, and use ls, cat, grep -r and every other tool on it.
     """
     common_of(context)
     if os.environ.get("NO_COLOR"):

@@ -129,7 +129,7 @@ def login_name() -> str:
         return str(uid)
 
 
-class LibraryPathType(click.ParamType):
+class LibraryPathType(click.ParamType[str]):
     """A library path; the shell completes it from the snapshot, as the principal sees it."""
 
     name = "path"
