@@ -3,14 +3,14 @@
 Memory: the title's slug and `.md`. A name that is taken, or the same row's name in another form, gets `~` and six
 characters of the row's id before the `.md`.
 
-Workspace and artifacts: kept as they are where a folder can hold them. What it cannot (`/` in an item's name, NUL, `.`, `..`,
-empty, over 255 bytes, a control file's name, a name that a sibling has) is shown as
+Workspace and artifacts: kept as they are where a folder can hold them. What it cannot (`/` in an item's name, NUL, `.`,
+`..`, empty, over 255 bytes, a control file's name, a name that a sibling has) is shown as
 
     <escaped>~<eight characters>
 
-where `/`, NUL, `%` and a leading `.` are escaped as `%2F` and so on, and the eight characters are a checksum of the true name
-(of the true name and the row's id where the name was taken). `unmap` reverses the form; where a name was too long to
-be held whole, only the attribute `user.library.name` has it.
+where `/`, NUL, `%`, a leading `.` and lone surrogates are escaped as `%2F` and so on, and the eight characters are a
+checksum of the true name (of the true name and the row's id where the name was taken). `unmap` reverses the form; where
+a name was too long to be held whole, only the attribute `user.library.name` has it. Bytes that are no UTF-8 are kept.
 """
 
 import base64
@@ -19,13 +19,14 @@ import unicodedata
 from collections.abc import Callable
 from hashlib import blake2b
 from typing import Final
-from urllib.parse import unquote_to_bytes
+from urllib.parse import quote_from_bytes, unquote_to_bytes
 
 from libraryfs.paths import CONTROL_NAMES, MAX_SEGMENT_BYTES
 
 _CONTROL: Final = frozenset(name.encode() for name in CONTROL_NAMES)
 _NOT_WORD: Final = re.compile(r"[^\w]+")
 _MAPPED: Final = re.compile(rb"(?s)(.*)~([a-z2-7]{8})")
+_SURROGATE: Final = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]")  # what `surrogatepass` makes of a lone surrogate
 _SLUG_BYTES: Final = 200
 
 Taken = Callable[[bytes], bool]
@@ -38,21 +39,20 @@ def to_bytes(text: str) -> bytes:
     except UnicodeEncodeError:
         pass
     try:
-        raw = text.encode("utf-8", "surrogateescape")
-        if from_bytes(raw) == text:
-            return raw
+        return text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
-        pass
-    return text.encode("utf-8", "surrogatepass")
+        return text.encode("utf-8", "surrogatepass")
 
 
 def from_bytes(raw: bytes) -> str:
     """Bytes to text without loss: `to_bytes(from_bytes(raw)) == raw` for every `raw`."""
     for handler in ("strict", "surrogatepass"):
         try:
-            return raw.decode("utf-8", handler)
+            text = raw.decode("utf-8", handler)
         except UnicodeDecodeError:
             continue
+        if handler == "strict" or to_bytes(text) == raw:
+            return text
     return raw.decode("utf-8", "surrogateescape")
 
 
@@ -102,6 +102,15 @@ def shown_name(true_name: bytes, row_id: str, taken: Taken) -> bytes:
     return name
 
 
+def kept_name(given: str | None, true_name: bytes, row_id: str, taken: Taken) -> bytes:
+    """The shown name that an export recorded, where it is usable and free; else a new one."""
+    if given is not None:
+        name = to_bytes(given)
+        if _is_segment(name) and not taken(name):
+            return name
+    return shown_name(true_name, row_id, taken)
+
+
 def needs_mapping(true_name: bytes) -> bool:
     """Whether no folder can show this name as it is."""
     return not _holdable(true_name)
@@ -117,16 +126,19 @@ def unmap(name: bytes) -> bytes:
     return name
 
 
-def _holdable(name: bytes) -> bool:
+def _is_segment(name: bytes) -> bool:
     if not name or name in (b".", b"..") or name in _CONTROL or len(name) > MAX_SEGMENT_BYTES:
         return False
-    if b"/" in name or b"\0" in name:
-        return False
-    return unmap(name) == name  # else it would read as the mapped form of another name
+    return b"/" not in name and b"\0" not in name and not _SURROGATE.search(name)
+
+
+def _holdable(name: bytes) -> bool:
+    return _is_segment(name) and unmap(name) == name  # else it would read as the mapped form of another name
 
 
 def _mapped(true_name: bytes, mark: bytes) -> bytes:
     escaped = true_name.replace(b"%", b"%25").replace(b"/", b"%2F").replace(b"\0", b"%00")
+    escaped = _SURROGATE.sub(lambda match: quote_from_bytes(match[0]).encode(), escaped)
     if escaped.startswith(b"."):
         escaped = b"%2E" + escaped[1:]
     return cut(escaped, MAX_SEGMENT_BYTES - 9) + b"~" + mark

@@ -65,7 +65,8 @@ class Snapshot:
                 raise errors.SnapshotDamaged(f"{self.path}: not a libraryfs snapshot; make one with 'libraryfs import'")
             if version > SCHEMA_VERSION:
                 raise errors.SnapshotTooNew(
-                    f"{self.path}: made by a newer libraryfs (schema {version}, this one reads {SCHEMA_VERSION}); upgrade libraryfs"
+                    f"{self.path}: made by a newer libraryfs (schema {version}, this one reads up to {SCHEMA_VERSION});"
+                    " upgrade libraryfs"
                 )
         if self.write:
             _load_vectors(db)
@@ -75,7 +76,8 @@ class Snapshot:
                     db.pragma("application_id", APPLICATION_ID)
                     db.pragma("user_version", SCHEMA_VERSION)
                     db.execute(
-                        "INSERT INTO settings (key, value) VALUES ('schema', ?) ON CONFLICT DO UPDATE SET value = excluded.value",
+                        "INSERT INTO settings (key, value) VALUES ('schema', ?)"
+                        " ON CONFLICT DO UPDATE SET value = excluded.value",
                         (_schema_digest(),),
                     )
         else:
@@ -130,7 +132,9 @@ def _check_file(path: Path, create: bool) -> None:
         except OSError as error:
             raise errors.SnapshotReadOnly(f"{path.parent}: cannot make this folder: {error.strerror}") from None
     elif not path.exists():
-        raise errors.SnapshotMissing(f"{path}: no such snapshot; make one with 'libraryfs import', or name one with --snapshot")
+        raise errors.SnapshotMissing(
+            f"{path}: no such snapshot; make one with 'libraryfs import', or name one with --snapshot"
+        )
     if path.is_dir():
         raise errors.SnapshotDamaged(f"{path}: is a folder; --snapshot names a file")
     if not create and path.stat().st_size == 0:
@@ -184,17 +188,23 @@ def translate(error: apsw.Error, path: Path) -> errors.SnapshotError:
     """What an error of SQLite means to the user of the snapshot at `path`."""
     if isinstance(error, apsw.BusyError | apsw.LockedError):
         seconds = settings().busy_timeout_ms / 1000
-        return errors.SnapshotBusy(f"{path}: another process has been writing for over {seconds:g} s; try again when it ends")
+        return errors.SnapshotBusy(
+            f"{path}: another process has been writing for over {seconds:g} s; try again when it ends"
+        )
     if isinstance(error, apsw.FullError):
         return errors.SnapshotFull(f"{path}: the disk is full; nothing was changed. Make room and try again")
     if isinstance(error, apsw.ReadOnlyError):
-        return errors.SnapshotReadOnly(f"{path}: cannot be written; check the permissions of the file and of its folder")
+        return errors.SnapshotReadOnly(
+            f"{path}: cannot be written; check the permissions of the file and of its folder"
+        )
     if isinstance(error, apsw.CantOpenError | apsw.PermissionsError):
         return errors.SnapshotError(f"{path}: cannot be opened; check the permissions of the file and of its folder")
     if isinstance(error, apsw.NotADBError):
         return errors.SnapshotDamaged(f"{path}: not a SQLite file, so not a libraryfs snapshot")
     if isinstance(error, apsw.CorruptError):
-        return errors.SnapshotDamaged(f"{path}: damaged or truncated; restore it from a backup, or import again into a new file")
+        return errors.SnapshotDamaged(
+            f"{path}: damaged or truncated; restore it from a backup, or import again into a new file"
+        )
     if isinstance(error, apsw.IOError):
         return errors.SnapshotError(f"{path}: the disk refused: {error}; check that it is there and has room")
     return errors.SnapshotError(f"{path}: {error}")

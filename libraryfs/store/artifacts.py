@@ -1,0 +1,170 @@
+"""Artifact rows: flat, with filenames that may hold `/`; folders are made from them and go with the last one."""
+
+import json
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import apsw
+
+from libraryfs.nodes import Entry, Kind
+from libraryfs.rows import ArtifactRow
+from libraryfs.store import bodies, entries, inodes, names
+from libraryfs.store.bodies import Body
+from libraryfs.store.namespaces import Namespace
+from libraryfs.store.outcome import Outcome
+
+_COLUMNS = "ino, namespace_id, id, filename, media_type, metadata, created_ns, updated_ns, source_id"
+
+
+class Artifact(NamedTuple):
+    """A stored artifact without its content."""
+
+    ino: int
+    namespace_id: int
+    id: str
+    filename: bytes
+    media_type: str | None
+    metadata: dict[str, Any]
+    created_ns: int
+    updated_ns: int
+    source_id: int | None
+
+
+def _artifact(row: tuple[Any, ...]) -> Artifact:
+    return Artifact._make((*row[:5], json.loads(row[5]), *row[6:]))
+
+
+def get(db: apsw.Connection, ino: int) -> Artifact | None:
+    """The artifact of this inode number."""
+    row = db.execute(f"SELECT {_COLUMNS} FROM artifacts WHERE ino = ?", (ino,)).fetchone()
+    return _artifact(row) if row else None
+
+
+def find(db: apsw.Connection, namespace_id: int, row_id: str) -> Artifact | None:
+    """The artifact of this id in a namespace."""
+    row = db.execute(
+        f"SELECT {_COLUMNS} FROM artifacts WHERE namespace_id = ? AND id = ?", (namespace_id, row_id)
+    ).fetchone()
+    return _artifact(row) if row else None
+
+
+def every(db: apsw.Connection, namespace_id: int) -> Iterator[Artifact]:
+    """All artifacts of a namespace, by inode number."""
+    for row in db.execute(f"SELECT {_COLUMNS} FROM artifacts WHERE namespace_id = ? ORDER BY ino", (namespace_id,)):
+        yield _artifact(row)
+
+
+def upsert(
+    db: apsw.Connection, namespace: Namespace, row: ArtifactRow, body: Body, source_id: int | None, now_ns: int
+) -> Outcome:
+    """Stores an artifact under its id. A row that is stored as it is costs no write.
+
+    `now_ns` stands in for a time that the row does not give. Raises ValueError when the id's inode number is taken.
+    """
+    old = find(db, namespace.id, row.id)
+    filename = names.to_bytes(row.filename)
+    leaf = filename.rpartition(b"/")[2]
+    if old is None:
+        ino = inodes.row_ino(namespace.path, "artifact", row.id)
+        if entries.get(db, ino) is not None:
+            raise ValueError(f"the id {row.id!r} gives an inode number that is taken; change the id")
+        created = now_ns if row.created_at is None else row.created_at
+        updated = now_ns if row.updated_at is None else row.updated_at
+        parent = _folders(db, namespace, filename)
+        name = names.kept_name(row.shown_name, leaf, row.id, lambda label: entries.taken(db, parent, label))
+        _write(db, ino, namespace, row, created, updated, source_id)
+        bodies.write(db, ino, body)
+        entries.insert(
+            db, Entry(ino, parent, name, int(Kind.ARTIFACT), namespace.id, body.size, updated, updated, body.digest)
+        )
+        return Outcome.ADDED
+    entry = entries.get(db, old.ino)
+    assert entry is not None, "an artifact has an entry"
+    created = old.created_ns if row.created_at is None else row.created_at
+    updated = old.updated_ns if row.updated_at is None else row.updated_at
+    new = (filename, row.media_type, json.dumps(row.metadata), created, updated)
+    if (*old[3:5], json.dumps(old.metadata), old.created_ns, old.updated_ns) == new and entry.digest == body.digest:
+        if old.source_id != source_id:
+            db.execute("UPDATE artifacts SET source_id = ? WHERE ino = ?", (source_id, old.ino))
+        return Outcome.UNCHANGED
+    if row.updated_at is None:
+        updated = now_ns
+    parent, name = entry.parent, entry.name
+    if old.filename != filename:
+        parent = _folders(db, namespace, filename)
+        name = names.shown_name(
+            leaf,
+            row.id,
+            lambda label: (parent, label) != (entry.parent, entry.name) and entries.taken(db, parent, label),
+        )
+    _write(db, old.ino, namespace, row, created, updated, source_id)
+    if entry.digest != body.digest:
+        bodies.write(db, old.ino, body)
+    entries.update(
+        db,
+        entry._replace(
+            parent=parent, name=name, size=body.size, mtime_ns=updated, ctime_ns=updated, digest=body.digest
+        ),
+    )
+    if parent != entry.parent:
+        _prune(db, entry.parent)
+    return Outcome.CHANGED
+
+
+def delete(db: apsw.Connection, ino: int) -> None:
+    """Removes an artifact, and the folders that it leaves empty."""
+    entry = entries.get(db, ino)
+    db.execute("DELETE FROM artifacts WHERE ino = ?", (ino,))
+    entries.remove(db, ino)
+    if entry is not None:
+        _prune(db, entry.parent)
+
+
+def _folders(db: apsw.Connection, namespace: Namespace, filename: bytes) -> int:
+    """The folder of the filename's prefix, made where it is missing."""
+    parent = inodes.section_ino(namespace.path, "artifacts")
+    parts = filename.split(b"/")[:-1]
+    for depth, part in enumerate(parts, 1):
+        prefix = b"/".join(parts[:depth])
+        ino = inodes.row_ino(namespace.path, "prefix", prefix)
+        found = entries.get(db, ino)
+        if found is None:
+            folder = parent
+            name = names.shown_name(part, "prefix", lambda label, folder=folder: entries.taken(db, folder, label))  # type: ignore[misc]
+            entries.insert(db, Entry(ino, parent, name, int(Kind.PREFIX), namespace.id, 0, 0, 0, None))
+        elif found.kind != Kind.PREFIX:
+            raise ValueError(f"the folder {names.from_bytes(prefix)!r} gives an inode number that is taken")
+        parent = ino
+    return parent
+
+
+def _prune(db: apsw.Connection, ino: int) -> None:
+    folder = entries.get(db, ino)
+    while folder is not None and folder.kind == Kind.PREFIX and not entries.children(db, folder.ino, 0, 1):
+        entries.remove(db, folder.ino)
+        folder = entries.get(db, folder.parent)
+
+
+def _write(
+    db: apsw.Connection,
+    ino: int,
+    namespace: Namespace,
+    row: ArtifactRow,
+    created: int,
+    updated: int,
+    source_id: int | None,
+) -> None:
+    db.execute(
+        f"INSERT OR REPLACE INTO artifacts ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            ino,
+            namespace.id,
+            row.id,
+            names.to_bytes(row.filename),
+            row.media_type,
+            json.dumps(row.metadata),
+            created,
+            updated,
+            source_id,
+        ),
+    )

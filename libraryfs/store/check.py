@@ -1,0 +1,122 @@
+"""What is wrong in a snapshot: rows that no path reaches, names that had to be changed, edges that lead nowhere."""
+
+from collections.abc import Iterator
+from typing import Literal, NamedTuple
+
+import apsw
+
+from libraryfs.store import inodes, memory, names, namespaces, workspace
+from libraryfs.store.namespaces import Namespace
+
+ProblemKind = Literal[
+    "workspace_cycle", "workspace_orphan", "shadowed_charter", "changed_name", "dangling_edge", "damaged_file"
+]
+
+
+class Problem(NamedTuple):
+    """One finding. `id` is the row's id in `namespace` ("/ring/dev"); both are empty for the file itself."""
+
+    kind: ProblemKind
+    namespace: str
+    id: str
+    message: str
+
+
+def check(db: apsw.Connection) -> Iterator[Problem]:
+    """All problems of a snapshot, namespace by namespace."""
+    for (answer,) in db.execute("PRAGMA quick_check(10)"):
+        if answer != "ok":
+            yield Problem("damaged_file", "", "", f"SQLite finds: {answer}; restore a backup or import again")
+    for namespace in namespaces.every(db):
+        yield from _workspace(db, namespace)
+        yield from _charters(db, namespace)
+        yield from _names(db, namespace)
+        yield from _edges(db, namespace)
+
+
+def _workspace(db: apsw.Connection, namespace: Namespace) -> Iterator[Problem]:
+    reachable = (
+        {
+            ino
+            for (ino,) in db.execute(
+                "WITH RECURSIVE below (ino) AS (VALUES (?) UNION SELECT e.ino FROM entries e JOIN below b ON e.parent = b.ino"
+                " WHERE e.kind IN (3, 6)) SELECT ino FROM below",
+                (inodes.section_ino(namespace.path, "workspace"),),
+            )
+        }
+        if namespace.kind == "ring"
+        else set()
+    )
+    for item in workspace.every(db, namespace.id):
+        if item.ino not in reachable:
+            yield _unreachable(db, namespace, item)
+
+
+def _unreachable(db: apsw.Connection, namespace: Namespace, item: workspace.Item) -> Problem:
+    seen: set[str] = set()
+    current: workspace.Item | None = item
+    while current is not None:
+        if current.id in seen:
+            message = f"workspace item {item.id!r} is in, or below, a cycle of parents through {current.id!r}"
+            return Problem("workspace_cycle", namespace.path, item.id, message + "; give one of them another parent")
+        seen.add(current.id)
+        above = None if current.parent_id is None else workspace.find(db, namespace.id, current.parent_id)
+        if above is not None and not above.is_folder:
+            message = f"workspace item {item.id!r} is below {above.id!r}, which is not a folder"
+            return Problem("workspace_orphan", namespace.path, item.id, message)
+        if above is None:
+            message = f"workspace item {item.id!r} has no way to the root: no item {current.parent_id!r}"
+            return Problem("workspace_orphan", namespace.path, item.id, message + "; import its parent")
+        current = above
+    raise AssertionError("the loop ends in a return")
+
+
+def _charters(db: apsw.Connection, namespace: Namespace) -> Iterator[Problem]:
+    if namespace.kind != "ring":
+        return
+    section = inodes.section_ino(namespace.path, "charter")
+    shown = db.execute("SELECT m.id FROM entries e JOIN memories m ON m.ino = e.ino WHERE e.parent = ?", (section,))
+    winner = next((row_id for (row_id,) in shown), None)
+    rows = db.execute(
+        "SELECT m.id FROM entries e JOIN memories m ON m.ino = e.ino WHERE e.parent = ? ORDER BY m.id", (-section,)
+    )
+    for (row_id,) in rows:
+        message = f"charter {row_id!r} is not shown: {winner!r} is newer, and a ring has one"
+        yield Problem("shadowed_charter", namespace.path, row_id, message)
+
+
+def _names(db: apsw.Connection, namespace: Namespace) -> Iterator[Problem]:
+    queries = (
+        "SELECT i.id, i.name, e.name FROM items i JOIN entries e ON e.ino = i.ino WHERE i.namespace_id = ?",
+        "SELECT a.id, a.filename, e.name FROM artifacts a JOIN entries e ON e.ino = a.ino WHERE a.namespace_id = ?",
+    )
+    for number, query in enumerate(queries):
+        for row_id, true_name, shown in db.execute(query, (namespace.id,)):
+            leaf = true_name.rpartition(b"/")[2] if number else true_name
+            if leaf != shown:
+                yield _changed(namespace, row_id, leaf, shown)
+    for row_id, title, shown in db.execute(
+        "SELECT m.id, m.title, e.name FROM memories m JOIN entries e ON e.ino = m.ino"
+        " WHERE m.namespace_id = ? AND instr(e.name, '~')",
+        (namespace.id,),
+    ):
+        plain = names.slug(names.from_bytes(title))
+        if shown.startswith(plain + b"~"):
+            yield _changed(namespace, row_id, plain + b".md", shown)
+
+
+def _changed(namespace: Namespace, row_id: str, wanted: bytes, shown: bytes) -> Problem:
+    message = f"{names.from_bytes(wanted)!r} is shown as {names.from_bytes(shown)!r}: taken, or no name for a file"
+    return Problem("changed_name", namespace.path, row_id, message)
+
+
+def _edges(db: apsw.Connection, namespace: Namespace) -> Iterator[Problem]:
+    rows = db.execute(
+        "SELECT source_id, kind, target_ns, target_id FROM edges WHERE source_ns = ? ORDER BY source_id, kind, target_id",
+        (namespace.id,),
+    )
+    for source, kind, target_ns, target in rows:
+        for end_ns, end in ((namespace.id, source), (target_ns, target)):
+            if memory.find(db, end_ns, end) is None:
+                message = f"edge {source!r} {kind} {target!r}: no memory {end!r}"
+                yield Problem("dangling_edge", namespace.path, source, message)
