@@ -1,7 +1,7 @@
 """drilldown(path): what is below a path, with excerpts, under four caps, breadth first.
 
-A cap cuts the far parts and says so: `stopped` names the cap that ended the walk, and each folder that is cut says how many of
-its entries were left out.
+A cap cuts the far parts and says so: `stopped` names the cap that ended the walk, and each folder that is cut says how
+many of its entries were left out.
 """
 
 from collections import deque
@@ -23,7 +23,7 @@ Stopped = Literal["completed", "max_depth", "max_items_per_level", "max_total_to
 
 
 class DrilldownRequest(BaseModel):
-    """The four caps. An item counts in `max_items_per_level` for its folder, a node in `circuit_breaker` for the walk."""
+    """The four caps: levels below the path, entries of one folder, tokens of all excerpts, nodes of the whole walk."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -48,7 +48,7 @@ class DrilldownNode(BaseModel):
 
 
 class Drilldown(BaseModel):
-    """The walk's result. `stopped` is the strongest cap met: circuit_breaker, max_total_tokens, items, depth, completed."""
+    """The walk's result. `stopped` is the strongest cap that was met, in the order of `_STRENGTH`."""
 
     root: DrilldownNode
     stopped: Stopped

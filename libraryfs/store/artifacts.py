@@ -11,7 +11,7 @@ from libraryfs.rows import ArtifactRow
 from libraryfs.store import bodies, entries, inodes, names
 from libraryfs.store.bodies import Body
 from libraryfs.store.namespaces import Namespace
-from libraryfs.store.outcome import Outcome
+from libraryfs.store.outcome import Outcome, times
 
 _COLUMNS = "ino, namespace_id, id, filename, media_type, metadata, created_ns, updated_ns, source_id"
 
@@ -63,52 +63,49 @@ def upsert(
     """
     old = find(db, namespace.id, row.id)
     filename = names.to_bytes(row.filename)
-    leaf = filename.rpartition(b"/")[2]
     if old is None:
-        ino = inodes.row_ino(namespace.path, "artifact", row.id)
-        if entries.get(db, ino) is not None:
-            raise ValueError(f"the id {row.id!r} gives an inode number that is taken; change the id")
-        created = now_ns if row.created_at is None else row.created_at
-        updated = now_ns if row.updated_at is None else row.updated_at
-        parent = _folders(db, namespace, filename)
-        name = names.kept_name(row.shown_name, leaf, row.id, lambda label: entries.taken(db, parent, label))
-        _write(db, ino, namespace, row, created, updated, source_id)
-        bodies.write(db, ino, body)
-        entries.insert(
-            db, Entry(ino, parent, name, int(Kind.ARTIFACT), namespace.id, body.size, updated, updated, body.digest)
-        )
+        _add(db, namespace, row, body, source_id, now_ns)
         return Outcome.ADDED
     entry = entries.get(db, old.ino)
     assert entry is not None, "an artifact has an entry"
-    created = old.created_ns if row.created_at is None else row.created_at
-    updated = old.updated_ns if row.updated_at is None else row.updated_at
+    created, updated = times(row, old.created_ns, old.updated_ns)
     new = (filename, row.media_type, json.dumps(row.metadata), created, updated)
     if (*old[3:5], json.dumps(old.metadata), old.created_ns, old.updated_ns) == new and entry.digest == body.digest:
         if old.source_id != source_id:
             db.execute("UPDATE artifacts SET source_id = ? WHERE ino = ?", (source_id, old.ino))
         return Outcome.UNCHANGED
-    if row.updated_at is None:
-        updated = now_ns
+    updated = times(row, 0, now_ns)[1]
     parent, name = entry.parent, entry.name
     if old.filename != filename:
+        own = (entry.parent, entry.name)
         parent = _folders(db, namespace, filename)
-        name = names.shown_name(
-            leaf,
-            row.id,
-            lambda label: (parent, label) != (entry.parent, entry.name) and entries.taken(db, parent, label),
-        )
+        leaf = filename.rpartition(b"/")[2]
+        name = names.shown_name(leaf, row.id, lambda label: (parent, label) != own and entries.taken(db, parent, label))
     _write(db, old.ino, namespace, row, created, updated, source_id)
     if entry.digest != body.digest:
         bodies.write(db, old.ino, body)
-    entries.update(
-        db,
-        entry._replace(
-            parent=parent, name=name, size=body.size, mtime_ns=updated, ctime_ns=updated, digest=body.digest
-        ),
-    )
+    moved = entry._replace(parent=parent, name=name)
+    entries.update(db, moved._replace(size=body.size, mtime_ns=updated, ctime_ns=updated, digest=body.digest))
     if parent != entry.parent:
         _prune(db, entry.parent)
     return Outcome.CHANGED
+
+
+def _add(
+    db: apsw.Connection, namespace: Namespace, row: ArtifactRow, body: Body, source_id: int | None, now_ns: int
+) -> None:
+    ino = inodes.row_ino(namespace.path, "artifact", row.id)
+    if entries.get(db, ino) is not None:
+        raise ValueError(f"the id {row.id!r} gives an inode number that is taken; change the id")
+    created, updated = times(row, now_ns, now_ns)
+    filename = names.to_bytes(row.filename)
+    parent = _folders(db, namespace, filename)
+    leaf = filename.rpartition(b"/")[2]
+    name = names.kept_name(row.shown_name, leaf, row.id, lambda label: entries.taken(db, parent, label))
+    _write(db, ino, namespace, row, created, updated, source_id)
+    bodies.write(db, ino, body)
+    kind = int(Kind.ARTIFACT)
+    entries.insert(db, Entry(ino, parent, name, kind, namespace.id, body.size, updated, updated, body.digest))
 
 
 def delete(db: apsw.Connection, ino: int) -> None:

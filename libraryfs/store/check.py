@@ -39,7 +39,8 @@ def _workspace(db: apsw.Connection, namespace: Namespace) -> Iterator[Problem]:
         {
             ino
             for (ino,) in db.execute(
-                "WITH RECURSIVE below (ino) AS (VALUES (?) UNION SELECT e.ino FROM entries e JOIN below b ON e.parent = b.ino"
+                "WITH RECURSIVE below (ino) AS (VALUES (?) UNION"
+                " SELECT e.ino FROM entries e JOIN below b ON e.parent = b.ino"
                 " WHERE e.kind IN (3, 6)) SELECT ino FROM below",
                 (inodes.section_ino(namespace.path, "workspace"),),
             )
@@ -112,7 +113,8 @@ def _changed(namespace: Namespace, row_id: str, wanted: bytes, shown: bytes) -> 
 
 def _edges(db: apsw.Connection, namespace: Namespace) -> Iterator[Problem]:
     rows = db.execute(
-        "SELECT source_id, kind, target_ns, target_id FROM edges WHERE source_ns = ? ORDER BY source_id, kind, target_id",
+        "SELECT source_id, kind, target_ns, target_id FROM edges WHERE source_ns = ?"
+        " ORDER BY source_id, kind, target_id",
         (namespace.id,),
     )
     for source, kind, target_ns, target in rows:

@@ -12,7 +12,7 @@ from libraryfs.rows import MemoryRow
 from libraryfs.store import bodies, entries, inodes, names
 from libraryfs.store.bodies import Body
 from libraryfs.store.namespaces import Namespace
-from libraryfs.store.outcome import Outcome
+from libraryfs.store.outcome import Outcome, times
 
 
 class Memory(NamedTuple):
@@ -72,15 +72,13 @@ def upsert(
         return _add(db, namespace, row, body, source_id, folder, now_ns)
     entry = entries.get(db, old.ino)
     assert entry is not None, "a memory has an entry"
-    created = old.created_ns if row.created_at is None else row.created_at
-    updated = old.updated_ns if row.updated_at is None else row.updated_at
+    created, updated = times(row, old.created_ns, old.updated_ns)
     new = (row.memory_type, row.title, row.confidence, metadata, created, updated)
     if (*old[3:6], json.dumps(old.metadata), old.created_ns, old.updated_ns) == new and entry.digest == body.digest:
         if old.source_id != source_id:
             db.execute("UPDATE memories SET source_id = ? WHERE ino = ?", (source_id, old.ino))
         return Outcome.UNCHANGED
-    if row.updated_at is None:
-        updated = now_ns
+    updated = times(row, 0, now_ns)[1]
     db.execute(
         "UPDATE memories SET memory_type = ?, title = ?, confidence = ?, metadata = ?, created_ns = ?, updated_ns = ?,"
         " source_id = ? WHERE ino = ?",
@@ -126,8 +124,7 @@ def _add(
         name = kept
     else:
         name = names.memory_name(row.title, row.id, lambda label: entries.taken(db, parent, label))
-    created = now_ns if row.created_at is None else row.created_at
-    updated = now_ns if row.updated_at is None else row.updated_at
+    created, updated = times(row, now_ns, now_ns)
     db.execute(
         f"INSERT INTO memories ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
@@ -153,10 +150,11 @@ def _add(
 
 
 def delete(db: apsw.Connection, namespace: Namespace, ino: int) -> None:
-    """Removes a memory and its file."""
+    """Removes a memory and its file; of a charter, the next newest is shown."""
+    was_charter = db.execute("SELECT 1 FROM memories WHERE ino = ? AND memory_type = 'charter'", (ino,)).get
     db.execute("DELETE FROM memories WHERE ino = ?", (ino,))
     entries.remove(db, ino)
-    if namespace.kind == "ring":
+    if was_charter and namespace.kind == "ring":
         elect_charter(db, namespace)
 
 

@@ -1,6 +1,7 @@
-"""What storing a row did."""
+"""What storing a row did, and the times that a row gets."""
 
 from enum import Enum
+from typing import Protocol
 
 
 class Outcome(Enum):
@@ -9,3 +10,21 @@ class Outcome(Enum):
     ADDED = "added"
     CHANGED = "changed"
     UNCHANGED = "unchanged"
+
+
+class GivesTimes(Protocol):
+    """A row that may give its times, in nanoseconds since the epoch."""
+
+    @property
+    def created_at(self) -> int | None: ...
+
+    @property
+    def updated_at(self) -> int | None: ...
+
+
+def times(row: GivesTimes, created_ns: int, updated_ns: int) -> tuple[int, int]:
+    """(created, updated): the row's own, else those given."""
+    return (
+        created_ns if row.created_at is None else row.created_at,
+        updated_ns if row.updated_at is None else row.updated_at,
+    )

@@ -29,3 +29,9 @@ def rows_of(db: apsw.Connection, source_id: int) -> Iterator[tuple[str, int, int
     for table in ROW_TABLES:
         for namespace_id, ino in db.execute(f"SELECT namespace_id, ino FROM {table} WHERE source_id = ?", (source_id,)):
             yield table, namespace_id, ino
+
+
+def uri(db: apsw.Connection, source_id: int) -> str:
+    """The name of a source; empty when it is not known."""
+    row = db.execute("SELECT uri FROM sources WHERE id = ?", (source_id,)).fetchone()
+    return str(row[0]) if row else ""

@@ -11,7 +11,7 @@ from libraryfs.rows import WorkspaceRow
 from libraryfs.store import bodies, entries, inodes, names
 from libraryfs.store.bodies import Body
 from libraryfs.store.namespaces import Namespace
-from libraryfs.store.outcome import Outcome
+from libraryfs.store.outcome import Outcome, times
 
 _COLUMNS = "ino, namespace_id, id, parent_id, is_folder, name, media_type, metadata, created_ns, updated_ns, source_id"
 
@@ -69,52 +69,75 @@ def upsert(
     `now_ns` stands in for a time that the row does not give. Raises ValueError when the id's inode number is taken.
     """
     old = find(db, namespace.id, row.id)
-    true_name = names.to_bytes(row.name)
-    parent = (
-        inodes.section_ino(namespace.path, "workspace")
-        if row.parent_id is None
-        else inodes.row_ino(namespace.path, "item", row.parent_id)
-    )
-    kind = int(Kind.FOLDER if row.folder else Kind.ITEM)
-    size, digest = (0, None) if row.folder else (body.size, body.digest)
     if old is None:
-        ino = inodes.row_ino(namespace.path, "item", row.id)
-        if entries.get(db, ino) is not None:
-            raise ValueError(f"the id {row.id!r} gives an inode number that is taken; change the id")
-        created = now_ns if row.created_at is None else row.created_at
-        updated = now_ns if row.updated_at is None else row.updated_at
-        name = names.kept_name(row.shown_name, true_name, row.id, lambda label: entries.taken(db, parent, label))
-        _write(db, ino, namespace, row, created, updated, source_id)
-        if not row.folder:
-            bodies.write(db, ino, body)
-        entries.insert(db, Entry(ino, parent, name, kind, namespace.id, size, updated, updated, digest))
+        _add(db, namespace, row, body, source_id, now_ns)
         return Outcome.ADDED
     entry = entries.get(db, old.ino)
     assert entry is not None, "an item has an entry"
-    created = old.created_ns if row.created_at is None else row.created_at
-    updated = old.updated_ns if row.updated_at is None else row.updated_at
-    new = (row.parent_id, row.folder, true_name, row.media_type, json.dumps(row.metadata), created, updated)
-    was = (*old[3:7], json.dumps(old.metadata), old.created_ns, old.updated_ns)
-    if was == new and entry.digest == digest:
+    created, updated = times(row, old.created_ns, old.updated_ns)
+    digest = None if row.folder else body.digest
+    new = (row.parent_id, row.folder, names.to_bytes(row.name), row.media_type, json.dumps(row.metadata))
+    was = (*old[3:7], json.dumps(old.metadata))
+    if (*was, old.created_ns, old.updated_ns) == (*new, created, updated) and entry.digest == digest:
         if old.source_id != source_id:
             db.execute("UPDATE items SET source_id = ? WHERE ino = ?", (source_id, old.ino))
         return Outcome.UNCHANGED
-    if row.updated_at is None:
-        updated = now_ns
-    name = entry.name
+    _change(db, namespace, row, body, old, entry, (created, times(row, 0, now_ns)[1]), source_id)
+    return Outcome.CHANGED
+
+
+def _parent(namespace: Namespace, row: WorkspaceRow) -> int:
+    if row.parent_id is None:
+        return inodes.section_ino(namespace.path, "workspace")
+    return inodes.row_ino(namespace.path, "item", row.parent_id)  # computed: the parent may come later, or never
+
+
+def _add(
+    db: apsw.Connection, namespace: Namespace, row: WorkspaceRow, body: Body, source_id: int | None, now_ns: int
+) -> None:
+    ino = inodes.row_ino(namespace.path, "item", row.id)
+    if entries.get(db, ino) is not None:
+        raise ValueError(f"the id {row.id!r} gives an inode number that is taken; change the id")
+    created, updated = times(row, now_ns, now_ns)
+    parent = _parent(namespace, row)
+    true_name = names.to_bytes(row.name)
+    name = names.kept_name(row.shown_name, true_name, row.id, lambda label: entries.taken(db, parent, label))
+    _write(db, ino, namespace, row, created, updated, source_id)
+    if row.folder:
+        entry = Entry(ino, parent, name, int(Kind.FOLDER), namespace.id, 0, updated, updated, None)
+    else:
+        bodies.write(db, ino, body)
+        entry = Entry(ino, parent, name, int(Kind.ITEM), namespace.id, body.size, updated, updated, body.digest)
+    entries.insert(db, entry)
+
+
+def _change(
+    db: apsw.Connection,
+    namespace: Namespace,
+    row: WorkspaceRow,
+    body: Body,
+    old: Item,
+    entry: Entry,
+    moments: tuple[int, int],
+    source_id: int | None,
+) -> None:
+    created, updated = moments
+    parent, name = _parent(namespace, row), entry.name
+    true_name = names.to_bytes(row.name)
     if entry.parent != parent or old.name != true_name:
+        own = (entry.parent, entry.name)
         name = names.shown_name(
-            true_name,
-            row.id,
-            lambda label: (parent, label) != (entry.parent, entry.name) and entries.taken(db, parent, label),
+            true_name, row.id, lambda label: (parent, label) != own and entries.taken(db, parent, label)
         )
     _write(db, old.ino, namespace, row, created, updated, source_id)
     if row.folder:
         bodies.remove(db, old.ino)
-    elif entry.digest != digest:
-        bodies.write(db, old.ino, body)
-    entries.update(db, Entry(old.ino, parent, name, kind, namespace.id, size, updated, updated, digest))
-    return Outcome.CHANGED
+        entry = Entry(old.ino, parent, name, int(Kind.FOLDER), namespace.id, 0, updated, updated, None)
+    else:
+        if entry.digest != body.digest:
+            bodies.write(db, old.ino, body)
+        entry = Entry(old.ino, parent, name, int(Kind.ITEM), namespace.id, body.size, updated, updated, body.digest)
+    entries.update(db, entry)
 
 
 def _write(
