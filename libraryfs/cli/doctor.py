@@ -4,7 +4,8 @@ import click
 
 from libraryfs.cli.diagnosis import Finding, diagnose
 from libraryfs.cli.options import common_of, json_option, logging_options, snapshot_option
-from libraryfs.cli.output import bad, faint, good, print_json, printable
+from libraryfs.cli.output import bad, faint, good, print_json
+from libraryfs.library.tree import shown
 
 EPILOG = """\b
 Example:
@@ -42,6 +43,6 @@ def _print(finding: Finding) -> None:
         mark = bad("missing ")
     else:
         mark = click.style("optional", fg="yellow")
-    click.echo(f"{mark}  {finding.name}: {faint(printable(finding.detail))}")
+    click.echo(f"{mark}  {finding.name}: {faint(shown(finding.detail))}")
     if not finding.ok and finding.cure:
-        click.echo(f"          → {printable(finding.cure)}")
+        click.echo(f"          → {shown(finding.cure)}")

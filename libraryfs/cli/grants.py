@@ -3,7 +3,8 @@
 import click
 
 from libraryfs.cli.options import common_of, json_option, logging_options, snapshot_option
-from libraryfs.cli.output import print_json, printable, table
+from libraryfs.cli.output import print_json, table
+from libraryfs.library.tree import shown
 from libraryfs.store import access
 
 EPILOG = """\b
@@ -28,7 +29,7 @@ def command(context: click.Context, principal: str | None) -> None:
     if common.json:
         print_json([{"principal": who, "path": path} for who, path in found])
         return
-    for line in table([(printable(who), printable(path)) for who, path in found]):
+    for line in table([(shown(who), shown(path)) for who, path in found]):
         click.echo(line)
     if not found:
         click.echo("no grants", err=True)

@@ -5,8 +5,9 @@ from pathlib import Path
 import click
 
 from libraryfs.cli.options import as_option, common_of, json_option, logging_options, snapshot_option
-from libraryfs.cli.output import count, print_json, printable, progress_bar
+from libraryfs.cli.output import count, print_json, progress_bar
 from libraryfs.ingest.report import ImportReport
+from libraryfs.library.tree import shown
 
 EPILOG = """\b
 Examples:
@@ -50,10 +51,10 @@ def command(
 def _print(report: ImportReport) -> None:
     where = ", ".join(report.namespaces) or "nothing"
     changes = ", ".join(f"{getattr(report, what):,} {what}" for what in ("added", "changed", "removed", "unchanged"))
-    click.echo(f"{printable(report.source)} → {printable(where)}: {changes} ({report.seconds:.1f} s)")
+    click.echo(f"{shown(report.source)} → {shown(where)}: {changes} ({report.seconds:.1f} s)")
     for reason, number in report.skipped.items():
         click.echo(f"  skipped {count(number, 'file')}: {reason}", err=True)
     for file in report.skipped_files:
-        click.echo(f"    {printable(file.path)}", err=True)
+        click.echo(f"    {shown(file.path)}", err=True)
     for warning in report.warnings:
-        click.echo(f"  warning: {printable(warning)}", err=True)
+        click.echo(f"  warning: {shown(warning)}", err=True)

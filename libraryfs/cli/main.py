@@ -1,6 +1,7 @@
 """`libraryfs`: the group of commands, and what an error prints and exits with."""
 
 import importlib
+import io
 import json
 import logging
 import os
@@ -94,6 +95,8 @@ def main(context: click.Context) -> None:
 def run(arguments: list[str] | None = None) -> int:
     """Run the command line, print its errors, and give the exit code."""
     common = Common()
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # names need not be valid Unicode
     try:
         result = main.main(arguments, prog_name="libraryfs", standalone_mode=False, obj=common)
         sys.stdout.flush()

@@ -20,13 +20,6 @@ def print_json(value: BaseModel | dict[str, Any] | list[Any]) -> None:
     click.echo(json.dumps(value, indent=2, ensure_ascii=True, default=str))
 
 
-def printable(text: str) -> str:
-    """The text on one line, safe on a terminal: control characters and lone surrogates are escaped."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
-
-
 def good(text: str) -> str:
     """The text in green, on a terminal."""
     return click.style(text, fg="green")
