@@ -140,7 +140,7 @@ class WorkspaceRow(_Content):
 
 
 class ArtifactRow(_Content):
-    """One artifact; its filename may hold `/`."""
+    """One artifact; its filename may hold `/`. `shown_folder`: its folder's path, where names had to be changed."""
 
     store: Literal["artifact"] = "artifact"
     namespace: NamespacePath
@@ -151,6 +151,7 @@ class ArtifactRow(_Content):
     created_at: Nanoseconds | None = None
     updated_at: Nanoseconds | None = None
     shown_name: str | None = None
+    shown_folder: str | None = None
 
 
 class PartRow(_Row):

@@ -99,7 +99,7 @@ def _add(
         raise ValueError(f"the id {row.id!r} gives an inode number that is taken; change the id")
     created, updated = times(row, now_ns, now_ns)
     filename = names.to_bytes(row.filename)
-    parent = _folders(db, namespace, filename)
+    parent = _folders(db, namespace, filename, row.shown_folder)
     leaf = filename.rpartition(b"/")[2]
     name = names.kept_name(row.shown_name, leaf, row.id, lambda label: entries.taken(db, parent, label))
     _write(db, ino, namespace, row, created, updated, source_id)
@@ -117,17 +117,20 @@ def delete(db: apsw.Connection, ino: int) -> None:
         _prune(db, entry.parent)
 
 
-def _folders(db: apsw.Connection, namespace: Namespace, filename: bytes) -> int:
-    """The folder of the filename's prefix, made where it is missing."""
+def _folders(db: apsw.Connection, namespace: Namespace, filename: bytes, shown: str | None = None) -> int:
+    """The folder of the filename's prefix, made where it is missing; `shown` has the names that an export recorded."""
     parent = inodes.section_ino(namespace.path, "artifacts")
     parts = filename.split(b"/")[:-1]
+    given: list[str | None] = [*shown.split("/")] if shown else []
+    given = given if len(given) == len(parts) else [None] * len(parts)
     for depth, part in enumerate(parts, 1):
         prefix = b"/".join(parts[:depth])
         ino = inodes.row_ino(namespace.path, "prefix", prefix)
         found = entries.get(db, ino)
         if found is None:
             folder = parent
-            name = names.shown_name(part, "prefix", lambda label, folder=folder: entries.taken(db, folder, label))  # type: ignore[misc]
+            taken = lambda label, folder=folder: entries.taken(db, folder, label)  # noqa: E731
+            name = names.kept_name(given[depth - 1], part, "prefix", taken)
             entries.insert(db, Entry(ino, parent, name, int(Kind.PREFIX), namespace.id, 0, 0, 0, None))
         elif found.kind != Kind.PREFIX:
             raise ValueError(f"the folder {names.from_bytes(prefix)!r} gives an inode number that is taken")

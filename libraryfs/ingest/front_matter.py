@@ -1,0 +1,189 @@
+"""Front matter: the YAML block between two `---` lines at the head of a Markdown file, as fields and metadata.
+
+The block is read, never removed: a file's content stays as it is. A block that is not a mapping (a text between two
+thematic breaks) is no front matter; one that is not YAML is an error with its line.
+"""
+
+import math
+import re
+from datetime import UTC, date, datetime
+from email.utils import parsedate_tz
+from typing import Any, Final, NamedTuple
+
+import yaml
+
+from libraryfs.errors import InvalidSource
+
+try:
+    from yaml import CSafeLoader as Loader  # PyYAML built with libyaml: about ten times faster
+except ImportError:  # pragma: no cover
+    from yaml import SafeLoader as Loader  # type: ignore[assignment]
+
+HEAD_BYTES: Final = 64 * 1024
+"""Front matter is looked for in so much of a file; a longer block is refused."""
+
+_OPEN: Final = re.compile(rb"(?:\xef\xbb\xbf)?---[ \t]*\r?\n")
+_CLOSE: Final = re.compile(rb"^(?:---|\.\.\.)[ \t]*\r?$", re.MULTILINE)
+_MAX_VALUES: Final = 10_000
+_MAX_NESTING: Final = 64
+_NS_RANGE: Final = range(-(2**63), 2**63)
+_TIME_KEYS: Final = {"created": "created_ns", "updated": "updated_ns"}
+
+
+class FrontMatter(NamedTuple):
+    """What a file says of itself; None or empty where it says nothing. Times in nanoseconds since the epoch."""
+
+    title: str | None = None
+    id: str | None = None
+    memory_type: str | None = None
+    confidence: float | None = None
+    created_ns: int | None = None
+    updated_ns: int | None = None
+    supersedes: tuple[str, ...] = ()
+    derives_from: tuple[str, ...] = ()
+    metadata: dict[str, Any] = {}  # noqa: RUF012 - never changed
+
+
+def read(head: bytes, where: str) -> FrontMatter:
+    """The front matter at the start of `head`, the first HEAD_BYTES of the file `where` (for messages).
+
+    Raises InvalidSource with file and line: not UTF-8, not YAML, or a field of a wrong type.
+    """
+    opening = _OPEN.match(head)
+    if not opening:
+        return FrontMatter()
+    closing = _CLOSE.search(head, opening.end())
+    if not closing:
+        if len(head) < HEAD_BYTES:
+            return FrontMatter()  # one thematic break at the top, nothing that ends a block
+        raise InvalidSource(
+            f"{where}:1: front matter that does not end within {HEAD_BYTES // 1024} KiB; close it with ---"
+        )
+    block = head[opening.end() : closing.start()]
+    try:
+        text = block.decode()
+    except UnicodeDecodeError as error:
+        line = block.count(b"\n", 0, error.start) + 2
+        raise InvalidSource(f"{where}:{line}: front matter is not UTF-8; save the file as UTF-8") from None
+    return _fields(text, where)
+
+
+def _fields(text: str, where: str) -> FrontMatter:
+    node, data = _load(text, where)
+    if not isinstance(node, yaml.MappingNode) or not isinstance(data, dict):
+        return FrontMatter()
+    nodes = {key.value: value for key, value in node.value if isinstance(key, yaml.ScalarNode)}
+    found: dict[str, Any] = {}
+    for key in ("title", "id", "memory_type"):
+        found[key] = _text(nodes.get(key), key, where)
+    for key in ("supersedes", "derives_from"):
+        found[key] = _ids(nodes.get(key), key, where)
+    found["confidence"] = _confidence(nodes.get("confidence"), data.get("confidence"), where)
+    taken = set(found)
+    for key, field in _TIME_KEYS.items():
+        found[field] = nanoseconds(data.get(key))
+        if found[field] is not None:
+            taken.add(key)
+    budget = [_MAX_VALUES]
+    try:
+        found["metadata"] = {str(key): plain(value, budget) for key, value in data.items() if key not in taken}
+    except (ValueError, RecursionError):
+        raise InvalidSource(f"{where}:1: front matter holds too many values, or refers to itself") from None
+    return FrontMatter(**found)
+
+
+def _load(text: str, where: str) -> tuple[yaml.Node | None, object]:
+    """The YAML tree, which has each value as it is written, and what it means."""
+    loader = None
+    try:
+        loader = Loader(text)
+        node = loader.get_single_node()
+        return node, None if node is None else loader.construct_document(node)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line = mark.line + 2 if mark else 1
+        raise InvalidSource(f"{where}:{line}: front matter is not YAML: {error.problem or error.context}") from None
+    except (yaml.YAMLError, ValueError, OverflowError, RecursionError) as error:
+        reason = " ".join(str(error).split())
+        raise InvalidSource(f"{where}:1: front matter cannot be read: {reason[:200]}") from None
+    finally:
+        if loader is not None:
+            loader.dispose()
+
+
+def _text(node: yaml.Node | None, key: str, where: str) -> str | None:
+    """A value as it is written: `id: 0012` is "0012", not a number in base 8."""
+    if node is None:
+        return None
+    if not isinstance(node, yaml.ScalarNode):
+        raise InvalidSource(
+            f"{where}:{node.start_mark.line + 2}: {key} in the front matter must be one value, not a list"
+        )
+    if node.tag == "tag:yaml.org,2002:null":
+        return None
+    return str(node.value).strip() or None
+
+
+def _ids(node: yaml.Node | None, key: str, where: str) -> tuple[str, ...]:
+    nodes = node.value if isinstance(node, yaml.SequenceNode) else [node]
+    ids = [text for item in nodes if (text := _text(item, key, where))]
+    return tuple(dict.fromkeys(ids))
+
+
+def _confidence(node: yaml.Node | None, value: object, where: str) -> float | None:
+    if node is None or value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+        raise InvalidSource(f"{where}:{node.start_mark.line + 2}: confidence must be a number from 0 to 1")
+    return float(value)
+
+
+def nanoseconds(value: object) -> int | None:
+    """A date or a time as nanoseconds since the epoch, UTC where it names no zone; None when it is neither."""
+    if isinstance(value, str):
+        value = _moment(value)
+    if isinstance(value, date) and not isinstance(value, datetime):
+        value = datetime(value.year, value.month, value.day, tzinfo=UTC)
+    if not isinstance(value, datetime):
+        return None
+    if value.tzinfo is None:
+        value = value.replace(tzinfo=UTC)
+    delta = value - datetime(1970, 1, 1, tzinfo=UTC)
+    ns = (delta.days * 86_400 + delta.seconds) * 1_000_000_000 + delta.microseconds * 1_000
+    return ns if ns in _NS_RANGE else None
+
+
+def _moment(text: str) -> datetime | None:
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        pass
+    # 26-Oct-2000, as mail and many front matters have it
+    parts = parsedate_tz(text.replace("-", " ") + " 00:00:00")
+    try:
+        return datetime(*parts[:3], tzinfo=UTC) if parts else None
+    except ValueError:
+        return None
+
+
+def plain(value: object, budget: list[int], depth: int = 0) -> Any:
+    """The value as JSON holds it. Raises ValueError past `budget[0]` values: aliases can repeat one without end."""
+    budget[0] -= 1
+    if budget[0] < 0 or depth > _MAX_NESTING:
+        raise ValueError("too many values")
+    match value:
+        case None | bool() | str() | int():
+            return value
+        case float():
+            return value if math.isfinite(value) else str(value)
+        case dict():
+            return {str(key): plain(item, budget, depth + 1) for key, item in value.items()}
+        case list() | tuple() | set() | frozenset():
+            items = sorted(value, key=str) if isinstance(value, set | frozenset) else value
+            return [plain(item, budget, depth + 1) for item in items]
+        case datetime() | date():
+            return value.isoformat()
+        case bytes():
+            return value.decode("utf-8", "backslashreplace")
+        case _:
+            return str(value)

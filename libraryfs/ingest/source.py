@@ -1,0 +1,59 @@
+"""What an import reads from: the two passes that every kind of source answers."""
+
+import re
+from collections.abc import Iterator
+from hashlib import blake2b
+from typing import Final, NamedTuple, Protocol
+
+from libraryfs.rows import ArtifactRow, EdgeRow, GrantRow, MemoryRow, NamespaceRow, WorkspaceRow
+from libraryfs.store.bodies import Body
+
+ContentRow = MemoryRow | WorkspaceRow | ArtifactRow
+AnyRow = ContentRow | EdgeRow | GrantRow | NamespaceRow
+
+_UNFIT: Final = re.compile(r"[\x00-\x1f\x7f]")
+_ID_LENGTH: Final = 1000
+
+
+class Scanned(NamedTuple):
+    """A checked row. `locator` finds it again; `where` names it in a message (a file, or file and line)."""
+
+    row: AnyRow
+    locator: str
+    where: str
+
+
+class Loaded(NamedTuple):
+    """A row again, now with its content; the row's own content fields are not looked at.
+
+    `time_ns` is the time of a row that gives none, where it is new or has changed; None is the time of the import.
+    """
+
+    row: ContentRow
+    body: Body
+    time_ns: int | None = None
+
+
+class Source(Protocol):
+    """A place that rows come from. Raises InvalidSource from both passes."""
+
+    uri: str
+    """Which source this is: importing it again removes what it no longer has."""
+
+    def scan(self) -> Iterator[Scanned]:
+        """First pass: every row, checked, without its content."""
+
+    def load(self, locator: str) -> Loaded:
+        """Second pass: one row with its content."""
+
+    def close(self) -> None:
+        """Ends the reading."""
+
+
+def path_id(path: str) -> str:
+    """The id of a row that has none: its path in the source, made an id (valid Unicode, no control characters)."""
+    raw = path.encode("utf-8", "surrogateescape")
+    text = _UNFIT.sub(lambda match: f"\\x{ord(match[0]):02x}", raw.decode("utf-8", "backslashreplace"))
+    if text == path and len(text) <= _ID_LENGTH:
+        return text
+    return text[: _ID_LENGTH - 17] + "~" + blake2b(raw, digest_size=8).hexdigest()
