@@ -1,0 +1,45 @@
+"""What retrieval finds: evidence items, in the order in which they go to the model and to the reader."""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Origin = Literal["vector", "graph", "fallback"]
+"""How an item was found: nearest in its scope, over an edge from such an item, or by keywords."""
+
+
+class Evidence(BaseModel):
+    """One memory, workspace item or artifact that may hold the answer. `excerpt` is a substring of its file."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: str = Field(description="the row's id in its store")
+    path: str = Field(description="library path of the file")
+    score: float = Field(description="1 - rank/100 for a nearest item, 0.05 less over an edge, 0.5 by keywords")
+    origin: Origin
+    similarity: float | None = Field(None, description="cosine of the question and the best chunk; None without one")
+    excerpt: str = Field(description="the best chunk of the file, verbatim")
+    superseded_by: str | None = Field(None, description="id of the current memory that replaces this one")
+    title: str = ""
+
+    ino: Annotated[int, Field(exclude=True)]
+    namespace_id: Annotated[int, Field(exclude=True)]
+    start: Annotated[int, Field(exclude=True, description="byte offset of the excerpt in the file")] = 0
+    size: Annotated[int, Field(exclude=True, description="size of the whole file in bytes")] = 0
+
+
+class Retrieval(BaseModel):
+    """The evidence for a question, and how it came about."""
+
+    model_config = ConfigDict(frozen=True)
+
+    evidence: tuple[Evidence, ...] = ()
+    """In the order for the prompt: by score, but a current memory stands before those that it supersedes."""
+    degraded: tuple[str, ...] = ()
+    """What did not run as it should, in plain words; empty when all is well."""
+    left_out: int = 0
+    """Items that matched and were cut by a cap."""
+    sources: int = 0
+    """How many lists of hits were merged: scopes, times legs; over edges counts as one."""
+    milliseconds: dict[str, float] = {}
+    """Time of each step: embed, search, graph, load."""
