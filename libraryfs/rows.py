@@ -31,16 +31,22 @@ def to_nanoseconds(value: Any) -> Any:
     if isinstance(value, bool):
         raise ValueError("a time is ISO 8601 text or a number of seconds")
     if isinstance(value, int | float):
-        return int(value * 1_000_000_000)
+        return _in_range(value * 1_000_000_000)
     if isinstance(value, str):
         match = _FRACTION.search(value)
         fraction = int(match[1][:9].ljust(9, "0")) if match else 0
         whole = _FRACTION.sub("", value)
-        return to_nanoseconds(datetime.fromisoformat(whole)) + fraction
+        return _in_range(to_nanoseconds(datetime.fromisoformat(whole)) + fraction)
     if isinstance(value, datetime):
         moment = value if value.tzinfo else value.replace(tzinfo=UTC)
-        return (moment - _EPOCH) // timedelta(microseconds=1) * 1000
+        return _in_range((moment - _EPOCH) // timedelta(microseconds=1) * 1000)
     raise ValueError("a time is ISO 8601 text or a number of seconds")
+
+
+def _in_range(nanoseconds: float) -> int:
+    if not -(2**63) <= nanoseconds < 2**63:
+        raise ValueError("a time lies between the years 1678 and 2262")
+    return int(nanoseconds)
 
 
 def iso(nanoseconds: int) -> str:
@@ -53,10 +59,14 @@ def iso(nanoseconds: int) -> str:
 def _check_id(value: str) -> str:
     if any(ord(char) < 32 or ord(char) == 127 for char in value):
         raise ValueError("an id holds no control characters")
+    return _check_unicode(value)
+
+
+def _check_unicode(value: str) -> str:
     try:
         value.encode()
     except UnicodeEncodeError:
-        raise ValueError("an id is valid Unicode") from None
+        raise ValueError("must be valid Unicode, without lone surrogates") from None
     return value
 
 
@@ -70,6 +80,8 @@ def _check_namespace(value: str) -> str:
 
 Nanoseconds = Annotated[int, BeforeValidator(to_nanoseconds), PlainSerializer(iso, when_used="json")]
 RowId = Annotated[str, Field(min_length=1, max_length=1000), AfterValidator(_check_id)]
+Label = Annotated[str, Field(min_length=1, max_length=255), AfterValidator(_check_unicode)]
+MemoryType = Annotated[str, Field(min_length=1, max_length=100), AfterValidator(_check_unicode)]
 NamespacePath = Annotated[str, AfterValidator(_check_namespace)]
 
 
@@ -114,7 +126,7 @@ class MemoryRow(_Content):
     store: Literal["memory"] = "memory"
     namespace: NamespacePath
     id: RowId
-    memory_type: Annotated[str, Field(min_length=1, max_length=100)]
+    memory_type: MemoryType
     title: str
     confidence: Annotated[float, Field(ge=0, le=1)] | None = None
     metadata: dict[str, Any] = {}
@@ -132,7 +144,7 @@ class WorkspaceRow(_Content):
     parent_id: RowId | None = None
     folder: bool = False
     name: str
-    media_type: str | None = None
+    media_type: Label | None = None
     metadata: dict[str, Any] = {}
     created_at: Nanoseconds | None = None
     updated_at: Nanoseconds | None = None
@@ -146,7 +158,7 @@ class ArtifactRow(_Content):
     namespace: NamespacePath
     id: RowId
     filename: str
-    media_type: str | None = None
+    media_type: Label | None = None
     metadata: dict[str, Any] = {}
     created_at: Nanoseconds | None = None
     updated_at: Nanoseconds | None = None
@@ -167,7 +179,7 @@ class EdgeRow(_Row):
     store: Literal["edge"] = "edge"
     namespace: NamespacePath
     source: RowId
-    kind: Annotated[str, Field(min_length=1, max_length=100)]
+    kind: Label
     target: RowId
     target_namespace: NamespacePath | None = None
 
@@ -176,7 +188,7 @@ class GrantRow(_Row):
     """A principal's access to a whole ring or agent."""
 
     store: Literal["grant"] = "grant"
-    principal: Annotated[str, Field(min_length=1, max_length=255)]
+    principal: Label
     path: NamespacePath
 
 

@@ -19,6 +19,7 @@ HIDDEN: Final = "hidden"
 NOT_MARKDOWN: Final = "not Markdown"
 NOT_IN_A_SECTION: Final = "not in a section"
 EMPTY_FOLDER: Final = "empty folder, which artifacts cannot hold"
+OWN_SNAPSHOT: Final = "the snapshot itself"
 
 Skip = Callable[[str, str], None]
 
@@ -116,5 +117,8 @@ def unreadable(path: Path | str, error: OSError) -> InvalidSource:
 
 def show(path: Path | str) -> str:
     """A path for a message: one line, whatever its bytes are."""
+    text = str(path)
+    if text.isprintable():  # so it holds no surrogates either
+        return text
     text = os.fsencode(path).decode("utf-8", "backslashreplace")
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)

@@ -7,9 +7,9 @@
 For an agent every Markdown file is a memory, `memory/` or not. A memory without an id has its path as one.
 """
 
+import json
 import mimetypes
 import os
-import stat
 from collections.abc import Iterator
 from hashlib import blake2b
 from pathlib import Path
@@ -19,11 +19,11 @@ from libraryfs.errors import InvalidSource
 from libraryfs.ingest import files
 from libraryfs.ingest.front_matter import HEAD_BYTES, FrontMatter, read
 from libraryfs.ingest.report import ImportReport, Progress
-from libraryfs.ingest.source import AnyRow, ContentRow, Loaded, Scanned, path_id
+from libraryfs.ingest.source import AnyRow, Loaded, Scanned, path_id
 from libraryfs.paths import AGENT_SECTION, SECTION_OF_TYPE, SECTIONS, TYPE_OF_SECTION
 from libraryfs.rows import ArtifactRow, EdgeRow, MemoryRow, WorkspaceRow
+from libraryfs.store import names
 from libraryfs.store.bodies import CHUNK, Body, of_bytes
-from libraryfs.store.names import from_bytes
 
 DEFAULT_TYPE: Final = "semantic"
 EDGE_KINDS: Final = ("supersedes", "derives_from")
@@ -58,37 +58,30 @@ class FolderSource:
         for count, found in enumerate(self._ring() if self._is_ring else self._agent()):
             if count % _TOLD_EVERY == 0:
                 self._progress("read", count, 0)
-            if found.path and os.path.realpath(self.root / found.path) in self._leave_out:
-                self._report.skip(files.show(found.path), "the snapshot itself")
+            if self._is_own(found):
+                self._skip(found.path, files.OWN_SNAPSHOT)
                 continue
             try:
-                rows = self._rows(found)
+                yield from self._scanned(found)
             except InvalidSource as error:
                 errors.append(str(error))
-                continue
-            for row in rows:
-                yield Scanned(row, found.path, files.show(found.path))
         if errors:
             more = f"; and {len(errors) - _ERRORS_NAMED} more" if len(errors) > _ERRORS_NAMED else ""
             raise InvalidSource("; ".join(errors[:_ERRORS_NAMED]) + more + ". Nothing was imported")
 
     def load(self, locator: str) -> Loaded:
-        """The row of one file or folder, read anew, with its content."""
-        try:
-            status = os.stat(self.root / locator)
-        except OSError as error:
-            raise files.unreadable(self.root / locator, error) from None
-        if stat.S_ISDIR(status.st_mode):
-            return Loaded(self._item(locator, is_folder=True), of_bytes(b""), status.st_mtime_ns)
-        body, head = read_body(self.root, locator)
-        match self._place(locator):
-            case "workspace":
-                row: ContentRow = self._item(locator, is_folder=False)
-            case "artifacts":
-                row = self._artifact(locator)
-            case _:
-                row = self._memory(locator, read(head, files.show(locator)))
-        return Loaded(row, body, status.st_mtime_ns)
+        """The row of one file or folder with its content. Raises InvalidSource when it changed since the first pass."""
+        name, size, mtime_ns, noted = json.loads(locator)
+        path = names.to_bytes(name).decode("utf-8", "surrogateescape")
+        place = self._place(path)
+        if noted is True:
+            return Loaded(self._item(path, is_folder=True), of_bytes(b""), mtime_ns)
+        body = read_body(self.root, path, size, mtime_ns)
+        if place == "workspace":
+            return Loaded(self._item(path, is_folder=False), body, mtime_ns)
+        if place == "artifacts":
+            return Loaded(self._artifact(path), body, mtime_ns)
+        return Loaded(self._memory(path, FrontMatter(*noted)), body, mtime_ns)
 
     def close(self) -> None:
         """Nothing stays open between two files."""
@@ -137,36 +130,52 @@ class FolderSource:
                 self._skip(one.path, files.NOT_MARKDOWN)
 
     def _files(self, found: Iterator[files.Found]) -> Iterator[files.Found]:
-        """Artifacts are files only: a folder that holds none is told of, since it cannot come back."""
-        folder: files.Found | None = None
+        """Artifacts are files only: a folder that holds nothing is told of, since it cannot come back."""
+        empty: dict[str, None] = {}
         for one in found:
-            if folder and not one.path.startswith(folder.path + "/"):
-                self._skip(folder.path, files.EMPTY_FOLDER)
-            folder = one if one.is_folder else None
-            if not one.is_folder:
+            empty.pop(one.path.rpartition("/")[0], None)
+            if one.is_folder:
+                empty[one.path] = None
+            else:
                 yield one
-        if folder:
-            self._skip(folder.path, files.EMPTY_FOLDER)
+        for path in empty:
+            self._skip(path, files.EMPTY_FOLDER)
 
     def _skip(self, path: str, reason: str) -> None:
         self._report.skip(files.show(path), reason)
 
+    def _is_own(self, found: files.Found) -> bool:
+        """Whether this is the snapshot that is imported into."""
+        name = found.path.rpartition("/")[2]
+        if not any(name == os.path.basename(own) for own in self._leave_out):
+            return False
+        return os.path.realpath(self.root / found.path) in self._leave_out
+
     # what it says
 
-    def _rows(self, found: files.Found) -> list[AnyRow]:
-        match self._place(found.path):
-            case "workspace":
-                return [self._item(found.path, is_folder=found.is_folder)]
-            case "artifacts":
-                return [self._artifact(found.path)]
-        front = read(read_head(self.root, found.path), files.show(found.path))
-        memory = self._memory(found.path, front, tell=True)
-        edges = [
-            EdgeRow(namespace=self.namespace, source=memory.id, kind=kind, target=target)
-            for kind in EDGE_KINDS
-            for target in getattr(front, kind)
-        ]
-        return [memory, *edges]
+    def _scanned(self, found: files.Found) -> Iterator[Scanned]:
+        shown, place = files.show(found.path), self._place(found.path)
+        noted: FrontMatter | bool = found.is_folder
+        rows: list[AnyRow]
+        if place == "workspace":
+            rows = [self._item(found.path, is_folder=found.is_folder)]
+        elif place == "artifacts":
+            rows = [self._artifact(found.path)]
+        else:
+            front = read(read_head(self.root, found.path), shown)
+            memory = self._memory(found.path, front, tell=True)
+            rows = [memory]
+            for kind in EDGE_KINDS:
+                targets = getattr(front, kind)
+                rows += [
+                    EdgeRow.model_construct(namespace=self.namespace, source=memory.id, kind=kind, target=one)
+                    for one in targets
+                ]
+            noted = front
+        name = names.from_bytes(os.fsencode(found.path))
+        locator = json.dumps((name, found.size, found.mtime_ns, noted))
+        for row in rows:
+            yield Scanned(row, locator, shown)
 
     def _place(self, path: str) -> str:
         """The section that a path is in; of an agent, memory."""
@@ -213,7 +222,7 @@ class FolderSource:
             id=path_id(path),
             parent_id=None if parent == "workspace" else path_id(parent),
             folder=is_folder,
-            name=from_bytes(os.fsencode(name)),
+            name=names.from_bytes(os.fsencode(name)),
             media_type=None if is_folder else _MEDIA_TYPES.guess_type(name)[0],
         )
 
@@ -221,7 +230,7 @@ class FolderSource:
         return ArtifactRow.model_construct(
             namespace=self.namespace,
             id=path_id(path),
-            filename=from_bytes(os.fsencode(path.removeprefix("artifacts/"))),
+            filename=names.from_bytes(os.fsencode(path.removeprefix("artifacts/"))),
             media_type=_MEDIA_TYPES.guess_type(path)[0],
         )
 
@@ -234,8 +243,8 @@ def _title(path: str, is_ring: bool, front: FrontMatter) -> str:
     parts[-1] = os.path.splitext(parts[-1])[0]
     if len(parts) > 1 and parts[-1].lower() == "skill":
         name = front.metadata.get("name")
-        return name if isinstance(name, str) and name else from_bytes(os.fsencode("/".join(parts[:-1])))
-    return from_bytes(os.fsencode("/".join(parts)))
+        return name if isinstance(name, str) and name else names.from_bytes(os.fsencode("/".join(parts[:-1])))
+    return names.from_bytes(os.fsencode("/".join(parts)))
 
 
 def read_head(root: Path, path: str) -> bytes:
@@ -247,24 +256,28 @@ def read_head(root: Path, path: str) -> bytes:
             raise files.unreadable(root / path, error) from None
 
 
-def read_body(root: Path, path: str) -> tuple[Body, bytes]:
-    """A file's content and its head. A large one is read in pieces: once for its digest here, once to store it."""
+def read_body(root: Path, path: str, size: int, mtime_ns: int) -> Body:
+    """A file's content. A large one is read in pieces: once for its digest here, once to store it.
+
+    Raises InvalidSource when the file is not of this size and time any more.
+    """
 
     def pieces() -> Iterator[bytes]:
         with os.fdopen(files.open_file(root, path), "rb", buffering=0) as file:
-            while piece := file.read(CHUNK):
-                yield piece
+            status = os.fstat(file.fileno())
+            if (status.st_size, status.st_mtime_ns) != (size, mtime_ns):
+                raise InvalidSource(
+                    f"{files.show(root / path)}: changed during the import; import again. Nothing was imported"
+                )
+            try:
+                while piece := file.read(CHUNK):
+                    yield piece
+            except OSError as error:
+                raise files.unreadable(root / path, error) from None
 
-    try:
-        head, size, state, small = b"", 0, blake2b(digest_size=16), []
-        for piece in pieces():
-            if size < CHUNK:
-                small.append(piece)
-            size += len(piece)
-            state.update(piece)
-        head = b"".join(small)
-    except OSError as error:
-        raise files.unreadable(root / path, error) from None
     if size <= CHUNK:
-        return of_bytes(head), head[:HEAD_BYTES]
-    return Body(size, state.digest(), pieces), head[:HEAD_BYTES]
+        return of_bytes(b"".join(pieces()))
+    state = blake2b(digest_size=16)
+    for piece in pieces():
+        state.update(piece)
+    return Body(size, state.digest(), pieces)

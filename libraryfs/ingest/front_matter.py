@@ -11,8 +11,10 @@ from email.utils import parsedate_tz
 from typing import Any, Final, NamedTuple
 
 import yaml
+from pydantic import TypeAdapter, ValidationError
 
 from libraryfs.errors import InvalidSource
+from libraryfs.rows import MemoryType, RowId
 
 try:
     from yaml import CSafeLoader as Loader  # PyYAML built with libyaml: about ten times faster
@@ -27,6 +29,8 @@ _CLOSE: Final = re.compile(rb"^(?:---|\.\.\.)[ \t]*\r?$", re.MULTILINE)
 _MAX_VALUES: Final = 10_000
 _MAX_NESTING: Final = 64
 _NS_RANGE: Final = range(-(2**63), 2**63)
+_ID: Final[TypeAdapter[str]] = TypeAdapter(RowId)
+_TYPE: Final[TypeAdapter[str]] = TypeAdapter(MemoryType)
 _TIME_KEYS: Final = {"created": "created_ns", "updated": "updated_ns"}
 
 
@@ -74,8 +78,9 @@ def _fields(text: str, where: str) -> FrontMatter:
         return FrontMatter()
     nodes = {key.value: value for key, value in node.value if isinstance(key, yaml.ScalarNode)}
     found: dict[str, Any] = {}
-    for key in ("title", "id", "memory_type"):
-        found[key] = _text(nodes.get(key), key, where)
+    found["title"] = _text(nodes.get("title"), "title", where)
+    found["id"] = _checked(nodes.get("id"), "id", where, _ID)
+    found["memory_type"] = _checked(nodes.get("memory_type"), "memory_type", where, _TYPE)
     for key in ("supersedes", "derives_from"):
         found[key] = _ids(nodes.get(key), key, where)
     found["confidence"] = _confidence(nodes.get("confidence"), data.get("confidence"), where)
@@ -124,9 +129,18 @@ def _text(node: yaml.Node | None, key: str, where: str) -> str | None:
     return str(node.value).strip() or None
 
 
+def _checked(node: yaml.Node | None, key: str, where: str, rule: TypeAdapter[str]) -> str | None:
+    text = _text(node, key, where)
+    try:
+        return None if text is None else rule.validate_python(text)
+    except ValidationError as error:
+        line = node.start_mark.line + 2 if node else 1
+        raise InvalidSource(f"{where}:{line}: {key} in the front matter: {error.errors()[0]['msg']}") from None
+
+
 def _ids(node: yaml.Node | None, key: str, where: str) -> tuple[str, ...]:
     nodes = node.value if isinstance(node, yaml.SequenceNode) else [node]
-    ids = [text for item in nodes if (text := _text(item, key, where))]
+    ids = [text for item in nodes if (text := _checked(item, key, where, _ID))]
     return tuple(dict.fromkeys(ids))
 
 
