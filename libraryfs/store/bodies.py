@@ -1,6 +1,6 @@
 """The bytes of files: whole up to 128 KiB, in chunks of 128 KiB above, so that any range costs only its own chunks."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from hashlib import blake2b
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -51,8 +51,13 @@ def digest(data: bytes) -> bytes:
 
 
 def write(db: apsw.Connection, ino: int, body: Body) -> None:
-    """Stores the content of `ino`, over what it had. Raises ValueError when the pieces no longer match the size."""
+    """Stores the content of `ino` over what it had. Raises as `insert`."""
     remove(db, ino)
+    insert(db, ino, body)
+
+
+def insert(db: apsw.Connection, ino: int, body: Body) -> None:
+    """Stores the content of a new `ino`. Raises ValueError when the pieces no longer match the size."""
     written = 0
     if body.size <= CHUNK:
         data = b"".join(body.pieces())
@@ -91,16 +96,21 @@ def read(db: apsw.Connection, entry: Entry, offset: int, size: int) -> bytes:
     return data if start == 0 and size == len(data) else data[start : start + size]
 
 
-def following(db: apsw.Connection, entry: Entry, limit: int) -> list[tuple[int, bytes, bytes]]:
-    """(ino, digest, content) of up to `limit` small files that come after `entry` in its folder's listing order."""
+def following(db: apsw.Connection, entry: Entry, limit: int, max_bytes: int) -> list[tuple[Entry, bytes]]:
+    """Up to `limit` small files that come after `entry` in its folder's listing order, with their content.
+
+    The list ends with the file that brings it to `max_bytes`.
+    """
     rows = db.execute(
-        "SELECT e.ino, e.digest, b.data FROM entries e JOIN bodies b ON b.ino = e.ino"
-        " WHERE e.parent = ? AND e.ino > ? ORDER BY e.ino LIMIT ?",
+        "SELECT e.ino, e.parent, e.name, e.kind, e.namespace_id, e.size, e.mtime_ns, e.ctime_ns, e.digest, b.data"
+        " FROM entries e JOIN bodies b ON b.ino = e.ino WHERE e.parent = ? AND e.ino > ? ORDER BY e.ino LIMIT ?",
         (entry.parent, entry.ino, limit),
     )
-    return [(ino, mark, data) for ino, mark, data in rows]
-
-
-def joined(pieces: Iterable[bytes]) -> Body:
-    """A Body of pieces of any length, held in memory."""
-    return of_bytes(b"".join(pieces))
+    found, total = [], 0
+    for row in rows:
+        found.append((Entry._make(row[:-1]), row[-1]))
+        total += len(row[-1])
+        if total >= max_bytes:
+            break
+    rows.close()
+    return found

@@ -1,5 +1,7 @@
 """The one tree that all three stores are shown in: look-up, listing, placing and removing."""
 
+from collections.abc import Iterator
+
 import apsw
 
 from libraryfs.nodes import Entry
@@ -55,6 +57,13 @@ def chain(db: apsw.Connection, entry: Entry) -> list[Entry] | None:
         links.append(above)
         current = above
     return links[::-1]
+
+
+def between(db: apsw.Connection, first: int, last: int) -> Iterator[tuple[int, int, bytes]]:
+    """(ino, parent, name) of all entries with numbers from `first` to `last`, whatever their namespace, in order."""
+    rows = db.execute("SELECT ino, parent, name FROM entries WHERE ino BETWEEN ? AND ? ORDER BY ino", (first, last))
+    for ino, parent, name in rows:
+        yield ino, parent, name
 
 
 def taken(db: apsw.Connection, parent: int, name: bytes) -> bool:

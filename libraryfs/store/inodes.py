@@ -37,3 +37,9 @@ def section_ino(namespace: str, section: str) -> int:
     """The number of a section's folder; a ring's sections are numbered in listing order."""
     first = row_ino(namespace, "section", "") & ~0xF
     return first | (0 if section == AGENT_SECTION else SECTIONS.index(section))
+
+
+def cluster_of(ino: int) -> tuple[int, int]:
+    """The first and the last number that rows of this number's namespace can have (others may share them)."""
+    first = ino >> ROW_BITS << ROW_BITS
+    return first, first | _ROW_MASK
