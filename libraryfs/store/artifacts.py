@@ -103,7 +103,7 @@ def _add(
     leaf = filename.rpartition(b"/")[2]
     name = names.kept_name(row.shown_name, leaf, row.id, lambda label: entries.taken(db, parent, label))
     _write(db, ino, namespace, row, created, updated, source_id)
-    bodies.write(db, ino, body)
+    bodies.insert(db, ino, body)
     kind = int(Kind.ARTIFACT)
     entries.insert(db, Entry(ino, parent, name, kind, namespace.id, body.size, updated, updated, body.digest))
 

@@ -35,19 +35,16 @@ def check(db: apsw.Connection) -> Iterator[Problem]:
 
 
 def _workspace(db: apsw.Connection, namespace: Namespace) -> Iterator[Problem]:
-    reachable = (
-        {
-            ino
-            for (ino,) in db.execute(
-                "WITH RECURSIVE below (ino) AS (VALUES (?) UNION"
-                " SELECT e.ino FROM entries e JOIN below b ON e.parent = b.ino"
-                " WHERE e.kind IN (3, 6)) SELECT ino FROM below",
-                (inodes.section_ino(namespace.path, "workspace"),),
-            )
-        }
-        if namespace.kind == "ring"
-        else set()
-    )
+    section = inodes.section_ino(namespace.path, "workspace") if namespace.kind == "ring" else 0
+    reachable = {
+        ino
+        for (ino,) in db.execute(
+            "WITH RECURSIVE folder (ino) AS (VALUES (?) UNION"
+            " SELECT e.ino FROM entries e JOIN folder f ON e.parent = f.ino WHERE e.kind = 3)"
+            " SELECT e.ino FROM entries e JOIN folder f ON e.parent = f.ino",
+            (section,),
+        )
+    }
     for item in workspace.every(db, namespace.id):
         if item.ino not in reachable:
             yield _unreachable(db, namespace, item)

@@ -140,7 +140,7 @@ def _add(
             source_id,
         ),
     )
-    bodies.write(db, ino, body)
+    bodies.insert(db, ino, body)
     entries.insert(
         db, Entry(ino, parent, name, int(Kind.MEMORY), namespace.id, body.size, updated, updated, body.digest)
     )

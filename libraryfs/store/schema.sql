@@ -158,6 +158,6 @@ CREATE TRIGGER IF NOT EXISTS revoked AFTER DELETE ON grants BEGIN
 END;
 
 INSERT OR IGNORE INTO entries (ino, parent, name, kind, namespace_id, size, mtime_ns, ctime_ns, digest) VALUES
-    (1, 0, '/', 0, NULL, 0, 0, 0, NULL),
+    (1, 0, CAST('/' AS BLOB), 0, NULL, 0, 0, 0, NULL),
     (2, 1, CAST('ring' AS BLOB), 0, NULL, 0, 0, 0, NULL),
     (3, 1, CAST('agent' AS BLOB), 0, NULL, 0, 0, 0, NULL);

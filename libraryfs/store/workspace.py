@@ -106,7 +106,7 @@ def _add(
     if row.folder:
         entry = Entry(ino, parent, name, int(Kind.FOLDER), namespace.id, 0, updated, updated, None)
     else:
-        bodies.write(db, ino, body)
+        bodies.insert(db, ino, body)
         entry = Entry(ino, parent, name, int(Kind.ITEM), namespace.id, body.size, updated, updated, body.digest)
     entries.insert(db, entry)
 
