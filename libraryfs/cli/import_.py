@@ -24,13 +24,20 @@ Importing again changes only what changed, removes what is gone from that source
 @click.option("--ring", metavar="NAME", help="Import into this ring.")
 @click.option("--agent", metavar="NAME", help="Import into this agent's memory.")
 @click.option("--no-embed", is_flag=True, help="Leave the search vectors for `libraryfs embed`.")
+@click.option("--no-grant", is_flag=True, help="Leave access as it is, or as the rows say: grant the importer nothing.")
 @as_option
 @snapshot_option
 @json_option
 @logging_options
 @click.pass_context
 def command(
-    context: click.Context, source: Path, ring: str | None, agent: str | None, no_embed: bool, principal: str
+    context: click.Context,
+    source: Path,
+    ring: str | None,
+    agent: str | None,
+    no_embed: bool,
+    no_grant: bool,
+    principal: str,
 ) -> None:
     """Bring SOURCE into the snapshot: a folder whose sub-folders are sections, or a .jsonl of rows."""
     from libraryfs.ingest.importer import import_source
@@ -41,7 +48,7 @@ def command(
         raise click.UsageError("--ring and --agent: give one of the two")
     namespace = f"/ring/{ring}" if ring is not None else f"/agent/{agent}" if agent is not None else None
     with common.open(create=True) as snapshot, progress_bar() as progress:
-        report = import_source(snapshot, source, namespace, principal, progress)
+        report = import_source(snapshot, source, namespace, None if no_grant else principal, progress)
     if common.json:
         print_json(report)
     else:

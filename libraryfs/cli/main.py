@@ -93,12 +93,22 @@ def main(context: click.Context) -> None:
 
 
 def run(arguments: list[str] | None = None) -> int:
-    """Run the command line, print its errors, and give the exit code."""
-    common = Common()
+    """Run the command line, and give the exit code."""
+    given = sys.argv[1:] if arguments is None else arguments
+    if given and given[0] not in COMMANDS:
+        from libraryfs.cli import mount_helper
+
+        if mount_helper.is_mount_call(given):
+            return mount_helper.run(given)
+    return guarded(main, given, "libraryfs", Common())
+
+
+def guarded(command: click.Command, arguments: list[str], program: str, common: Common) -> int:
+    """Run a command, print its error in one line, and give the exit code."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # names need not be valid Unicode
     try:
-        result = main.main(arguments, prog_name="libraryfs", standalone_mode=False, obj=common)
+        result = command.main(arguments, prog_name=program, standalone_mode=False, obj=common)
         sys.stdout.flush()
     except click.exceptions.Exit as exit_:
         return exit_.exit_code

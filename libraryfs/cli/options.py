@@ -40,6 +40,11 @@ class Common:
         """--snapshot, else $LIBRARYFS_SNAPSHOT, else library.db in the user's data folder."""
         return self.snapshot if self.snapshot is not None else settings().snapshot_path
 
+    @property
+    def level(self) -> str:
+        """--log-level, or debug with --debug."""
+        return "debug" if self.debug else self.log_level
+
     def open(self, *, write: bool = False, create: bool = False) -> "Snapshot":
         """The snapshot, opened. Raises SnapshotError."""
         from libraryfs.store.snapshot import Snapshot
@@ -51,14 +56,13 @@ class Common:
         if self._logging:
             return
         self._logging = True
-        level = "debug" if self.debug else self.log_level
         try:
             handler = logging.StreamHandler() if self.log_file is None else logging.FileHandler(self.log_file)
         except OSError as error:
             raise click.BadParameter(
                 f"cannot write {self.log_file}: {error.strerror}", param_hint="--log-file"
             ) from None
-        logging.basicConfig(level=level.upper(), format=LOG_FORMAT, handlers=[handler])
+        logging.basicConfig(level=self.level.upper(), format=LOG_FORMAT, handlers=[handler])
 
 
 def common_of(context: click.Context) -> Common:

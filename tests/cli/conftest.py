@@ -1,16 +1,25 @@
 """The command line as a user has it: a real process, a snapshot of its own."""
 
+import importlib
 import json
+import logging
 import os
+import signal
 import subprocess
 import sys
+import tempfile
+import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
+import libraryfs.cli.main as cli_main
+
 Run = Callable[..., subprocess.CompletedProcess[str]]
+for _module, _text in cli_main.COMMANDS.values():
+    importlib.import_module(f"libraryfs.cli.{_module}")
 KEPT = ("PATH", "HOME", "LANG", "SYSTEMROOT")
 
 
@@ -22,8 +31,8 @@ def environment(tmp_path: Path) -> dict[str, str]:
 
 
 @pytest.fixture
-def cli(tmp_path: Path, environment: dict[str, str]) -> Run:
-    """Runs `libraryfs …` and gives what it printed."""
+def spawn(tmp_path: Path, environment: dict[str, str]) -> Run:
+    """Runs `libraryfs …` as a new interpreter, and gives what it printed."""
 
     def run(*arguments: object, **options: Any) -> subprocess.CompletedProcess[str]:
         variables = environment | options.pop("env", {})
@@ -32,6 +41,48 @@ def cli(tmp_path: Path, environment: dict[str, str]) -> Run:
         return subprocess.run(command, env=variables, cwd=tmp_path, check=False, **(defaults | options))
 
     return run
+
+
+@pytest.fixture
+def cli(tmp_path: Path, environment: dict[str, str]) -> Run:
+    """Runs `libraryfs …` as a process forked from this one: as real as `spawn`, without importing everything again."""
+
+    def run(*arguments: object, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+        texts = [str(argument) for argument in arguments]
+        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+            child = os.fork()
+            if child == 0:
+                _become(texts, environment | (env or {}), tmp_path, (out.fileno(), err.fileno()))
+            _, status = os.waitpid(child, 0)
+            out.seek(0)
+            err.seek(0)
+            code = os.waitstatus_to_exitcode(status)
+            return subprocess.CompletedProcess(texts, code, out.read().decode(), err.read().decode())
+
+    return run
+
+
+def _become(arguments: list[str], variables: dict[str, str], folder: Path, streams: tuple[int, int]) -> NoReturn:
+    """This process becomes `libraryfs …`; it never comes back into pytest."""
+    code = 99
+    try:
+        signal.alarm(60)
+        logging.getLogger().handlers.clear()
+        os.environ.clear()
+        os.environ.update(variables)
+        os.chdir(folder)
+        for number, stream in enumerate((os.open(os.devnull, os.O_RDONLY), *streams)):
+            os.dup2(stream, number)
+        sys.stdout = os.fdopen(1, "w", encoding="utf-8", closefd=False)
+        sys.stderr = os.fdopen(2, "w", encoding="utf-8", errors="backslashreplace", closefd=False)
+        code = cli_main.run(arguments)
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except BaseException:
+        traceback.print_exc()
+        sys.stderr.flush()
+    finally:
+        os._exit(code)
 
 
 @pytest.fixture

@@ -62,6 +62,19 @@ def test_help_lists_every_command_and_the_exit_codes(cli: Run) -> None:
     assert cli("doctor", "-h").returncode == 0
 
 
+def test_every_command_starts_by_itself(environment: dict[str, str], tmp_path: Path) -> None:
+    """A new interpreter for each, all at once: nothing depends on what another command has imported."""
+    program = [sys.executable, "-m", "libraryfs.cli.main"]
+    started = [
+        subprocess.Popen([*program, name, "--help"], env=environment, cwd=tmp_path, stdout=subprocess.PIPE, text=True)
+        for name in NAMES
+    ]
+    for name, process in zip(NAMES, started, strict=True):
+        text, _ = process.communicate(timeout=60)
+        assert process.returncode == 0, name
+        assert f"Usage: libraryfs {name} " in text
+
+
 def test_no_arguments_show_the_help(cli: Run) -> None:
     """On stderr, as a usage error."""
     done = cli()
@@ -114,19 +127,19 @@ def test_a_setting_out_of_range_names_its_variable(cli: Run) -> None:
     assert "LIBRARYFS_BUSY_TIMEOUT_MS" in done.stderr
 
 
-def test_a_bug_is_one_line_and_its_traceback_goes_to_the_log(cli: Run, tmp_path: Path) -> None:
+def test_a_bug_is_one_line_and_its_traceback_goes_to_the_log(spawn: Run, tmp_path: Path) -> None:
     """The bug is a module that raises at import."""
     broken = tmp_path / "broken"
     (broken / "sqlite_vec").mkdir(parents=True)
     (broken / "sqlite_vec" / "__init__.py").write_text("raise RuntimeError('made by a test\\nsecond line')")
     environment = {"PYTHONPATH": str(broken)}
-    done = cli("doctor", env=environment)
+    done = spawn("doctor", env=environment)
     assert done.returncode == 3
     assert done.stderr.startswith("libraryfs: a bug: RuntimeError: made by a test")
     assert done.stderr.count("\n") == 1
     assert "--debug" in done.stderr
-    assert "Traceback" in cli("doctor", "--debug", env=environment).stderr
-    done = cli("doctor", "--log-file", "log", env=environment)
+    assert "Traceback" in spawn("doctor", "--debug", env=environment).stderr
+    done = spawn("doctor", "--log-file", "log", env=environment)
     assert "log" in done.stderr
     assert "Traceback" in (tmp_path / "log").read_text()
 
@@ -165,7 +178,7 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path: Path, environment: dict[s
     assert done.stderr == ""
 
 
-def test_start_imports_only_what_a_command_uses(cli: Run, environment: dict[str, str]) -> None:
+def test_start_imports_only_what_a_command_uses(environment: dict[str, str]) -> None:
     """`libraryfs grants` loads no models, no progress bars, no FUSE, no HTTP."""
     program = (
         "import sys; from libraryfs.cli.main import run; run(['grants']); "

@@ -1,0 +1,192 @@
+"""Import, export, access, tree, drilldown and check, each as a process on a real snapshot."""
+
+import json
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from libraryfs.cli.options import login_name
+from libraryfs.paths import SECTIONS
+from tests.cli.conftest import Run
+
+Answer = Callable[..., Any]
+
+
+@pytest.fixture
+def filled(cli: Run, notes: Path) -> None:
+    """The snapshot at its default place, with the notes in ring dev."""
+    done = cli("import", notes, "--ring", "dev", "--no-embed")
+    assert done.returncode == 0, done.stderr
+
+
+def names(node: dict[str, Any]) -> list[str]:
+    """The names of a tree node's children."""
+    return [child["name"] for child in node["children"]]
+
+
+def test_import_says_what_changed(cli: Run, answer: Answer, notes: Path, tmp_path: Path) -> None:
+    """Added; then nothing; then one changed and one gone; the snapshot is at its documented place."""
+    arguments = ("import", notes, "--ring", "dev", "--no-embed")
+    first = answer(*arguments)
+    assert first["namespaces"] == ["/ring/dev"]
+    assert first["added"] == 7  # the workspace folder is a row too
+    assert first["edges"] == 1
+    assert (tmp_path / "data" / "libraryfs" / "library.db").is_file()
+    assert answer(*arguments)["unchanged"] == 7
+    (notes / "charter.md").write_text("# Charter of dev\n\nWe sleep at night.\n")
+    (notes / "artifacts" / "logo.svg").unlink()
+    done = cli(*arguments)
+    assert "/ring/dev: " in done.stdout
+    assert "0 added, 1 changed, 1 removed, 5 unchanged" in done.stdout
+
+
+def test_import_tells_what_it_skipped(cli: Run, notes: Path) -> None:
+    """A file that no section holds is counted and named on stderr, not passed over in silence."""
+    (notes / "decisions" / "diagram.png").write_bytes(b"\x89PNG")
+    done = cli("import", notes, "--ring", "dev", "--no-embed")
+    assert done.returncode == 0
+    assert "decisions/diagram.png" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--ring", "dev", "--agent", "alice"], "one of the two"),
+        ([], "--ring"),
+        (["--ring", "a/b"], "a/b"),
+        (["--ring", ".ask"], "control file"),
+    ],
+)
+def test_import_needs_one_place(cli: Run, notes: Path, arguments: list[str], says: str) -> None:
+    """A folder goes into one ring or one agent, and the name is a name."""
+    done = cli("import", notes, *arguments, "--no-embed")
+    assert done.returncode == 2
+    assert says in done.stderr
+
+
+def test_import_of_an_absent_source_makes_no_snapshot(cli: Run, tmp_path: Path) -> None:
+    """A typing error leaves nothing behind."""
+    assert cli("import", "absent", "--ring", "dev").returncode == 2
+    assert not (tmp_path / "data").exists()
+
+
+def test_import_into_an_agent(answer: Answer, tmp_path: Path) -> None:
+    """/agent/alice has one folder, memory."""
+    journal = tmp_path / "journal"
+    journal.mkdir()
+    (journal / "monday.md").write_text("It rained.\n")
+    assert answer("import", journal, "--agent", "alice", "--no-embed")["namespaces"] == ["/agent/alice"]
+    assert names(answer("tree", "/agent/alice/memory")) == ["monday.md"]
+
+
+@pytest.mark.usefixtures("filled")
+def test_the_importer_sees_what_it_imported(cli: Run, answer: Answer, notes: Path) -> None:
+    """The login name is granted; --as grants another principal; --no-grant nobody."""
+    assert answer("grants") == [{"principal": login_name(), "path": "/ring/dev"}]
+    answer("import", notes, "--ring", "ops", "--as", "bob", "--no-embed")
+    answer("import", notes, "--ring", "lab", "--no-grant", "--no-embed")
+    assert answer("grants", "--principal", "bob") == [{"principal": "bob", "path": "/ring/ops"}]
+    assert cli("grants").stdout == f"bob   /ring/ops\n{login_name()}  /ring/dev\n"
+
+
+@pytest.mark.usefixtures("filled")
+def test_grant_and_revoke(cli: Run, answer: Answer) -> None:
+    """Each says whether it changed anything; a hidden ring and an absent one read the same."""
+    hidden = cli("tree", "/ring/dev", "--as", "alice")
+    absent = cli("tree", "/ring/absent", "--as", "alice")
+    assert hidden.returncode == absent.returncode == 2
+    assert hidden.stderr.replace("/ring/dev", "") == absent.stderr.replace("/ring/absent", "")
+    assert cli("grant", "alice", "/ring/dev").stdout == "alice may see /ring/dev\n"
+    assert answer("grant", "alice", "/ring/dev")["changed"] is False
+    assert names(answer("tree", "/ring/dev", "--as", "alice")) == list(SECTIONS)
+    assert answer("revoke", "alice", "/ring/dev")["changed"] is True
+    assert cli("tree", "/ring/dev", "--as", "alice").returncode == 2
+
+
+@pytest.mark.usefixtures("filled")
+@pytest.mark.parametrize("path", ["/ring/absent", "/ring", "/", "/ring/dev/skills", "dev", "/ring/../x"])
+def test_grant_takes_whole_rings_and_agents_that_exist(cli: Run, path: str) -> None:
+    """Anything else is the user's error, in one line."""
+    done = cli("grant", "alice", path)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.usefixtures("filled")
+def test_export_and_import_give_an_equal_snapshot(cli: Run, answer: Answer, tmp_path: Path) -> None:
+    """To stdout and to a file, whole and one ring; an import of it exports the same."""
+    rows = cli("export").stdout
+    assert all(json.loads(line)["store"] for line in rows.splitlines())
+    report = answer("export", "--output", "rows.jsonl")
+    assert report["rows"] == 7
+    assert (tmp_path / "rows.jsonl").read_text() == rows
+    assert stat.S_IMODE((tmp_path / "rows.jsonl").stat().st_mode) & 0o400
+    assert answer("import", "rows.jsonl", "--no-grant", "--no-embed", "--snapshot", "copy.db")["added"] == 7
+    assert cli("export", "--snapshot", "copy.db").stdout == rows
+    assert "libraryfs: " in cli("export", "/ring/absent").stderr
+
+
+@pytest.mark.usefixtures("filled")
+def test_export_that_cannot_be_written_keeps_the_old_file(cli: Run, tmp_path: Path) -> None:
+    """A failing export says where and leaves no part behind."""
+    (tmp_path / "rows.jsonl").write_text("old")
+    assert cli("export", "/ring/absent", "--output", "rows.jsonl").returncode == 2
+    assert cli("export", "--output", "no/such/rows.jsonl").returncode == 2
+    assert (tmp_path / "rows.jsonl").read_text() == "old"
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
+
+
+@pytest.mark.usefixtures("filled")
+def test_tree(cli: Run, answer: Answer) -> None:
+    """Text and JSON; a depth over the limit is refused, not clipped."""
+    text = cli("tree", "/ring/dev", "--depth", "2").stdout
+    assert text.startswith("/ring/dev\n├── charter/\n")
+    assert "use-rsync.md" in text
+    assert names(answer("tree", "/ring/dev/decisions")) == ["use-ftp.md", "use-rsync.md"]
+    done = cli("tree", "/ring/dev", "--depth", "6")
+    assert done.returncode == 2
+    assert "LIBRARYFS_MAX_DEPTH" in done.stderr
+    assert cli("tree", "/ring/dev", "--depth", "6", env={"LIBRARYFS_MAX_DEPTH": "6"}).returncode == 0
+
+
+@pytest.mark.usefixtures("filled")
+def test_drilldown(cli: Run, answer: Answer) -> None:
+    """It says why it stopped, with each cap."""
+    assert cli("drilldown", "/ring/dev").stdout.splitlines()[-1].startswith("stopped: completed")
+    for option, value in (
+        ("max-depth", 1),
+        ("max-items-per-level", 1),
+        ("max-total-tokens", 1),
+        ("circuit-breaker", 3),
+    ):
+        result = answer("drilldown", "/ring/dev", f"--{option}", value)
+        assert result["stopped"] == option.replace("-", "_")
+        assert result["left_out"] > 0
+    done = cli("drilldown", "/ring/dev", "--max-depth", "0")
+    assert done.returncode == 2
+    assert "--max-depth" in done.stderr
+
+
+@pytest.mark.usefixtures("filled")
+def test_check(cli: Run, answer: Answer, notes: Path) -> None:
+    """0 and `nothing wrong`; then 1 with each finding."""
+    assert cli("check").stdout == "nothing wrong\n"
+    assert answer("check") == {"ok": True, "problems": []}
+    (notes / "decisions" / "third.md").write_text("---\ntitle: Use rsync\nsupersedes: [nothing]\n---\n")
+    cli("import", notes, "--ring", "dev", "--no-embed")
+    found = answer("check", expect=1)
+    assert {problem["kind"] for problem in found["problems"]} == {"changed_name", "dangling_edge"}
+    done = cli("check")
+    assert done.returncode == 1
+    assert done.stdout.splitlines()[-1].startswith("2 problems: ")
+
+
+def test_names_that_are_not_unicode_print(cli: Run, answer: Answer, notes: Path) -> None:
+    """A name of any bytes is shown escaped in text, and kept in JSON."""
+    (notes / "workspace" / "caf\udce9.txt").write_text("Latin-1")
+    assert cli("import", notes, "--ring", "dev", "--no-embed").returncode == 0
+    assert "\\udce9" in cli("tree", "/ring/dev/workspace").stdout
+    assert "caf\udce9.txt" in names(answer("tree", "/ring/dev/workspace"))
