@@ -1,0 +1,1 @@
+"""Questions over a path: request → retrieval → prompt → answer → grounding and shape."""

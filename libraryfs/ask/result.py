@@ -1,0 +1,101 @@
+"""An answer as it goes out, to every surface: the control file, the command line, evals."""
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, SerializerFunctionWrapHandler, model_serializer
+
+from libraryfs.ask.evidence import Evidence
+
+Grounding = Literal["grounded", "ungrounded", "missing"]
+"""`grounded`: all that the answer says is in its citations; `ungrounded`: some of it is not (only a shaped answer can
+be: its form is asked for); `missing`: no answer, as it is not in the library, did not come in time, or failed."""
+
+NOT_IN_LIBRARY = "not in the library"
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class Citation(_Frozen):
+    """`quote` is a substring of the file at the library path `path`, byte for byte."""
+
+    id: str
+    path: str
+    quote: str
+
+
+class ClaimEvidence(_Frozen):
+    """Where a claim is supported: the row's id (of whatever store; the name is the protocol's), and the words."""
+
+    memory_id: str
+    path: str
+    quote: str
+
+
+class Claim(_Frozen):
+    """One statement of the answer, and whether its evidence says it."""
+
+    text: str
+    supported: bool
+    evidence: tuple[ClaimEvidence, ...] = ()
+
+
+class Failure(_Frozen):
+    """Why there is no answer, where that is an error: the same code and message as for a bad request."""
+
+    code: str
+    message: str
+
+
+class Trace(_Frozen):
+    """How the answer came about."""
+
+    steps: dict[str, float] = Field({}, description="milliseconds of each step, in order")
+    models: dict[str, str | None] = Field({}, description="embedding and language model; null: none set")
+    attempts: int = Field(0, description="calls of the language model")
+    rerank_method: Literal["linear", "none"] = "none"
+    degraded: tuple[str, ...] = Field((), description="what did not run as it should, and why; empty when all is well")
+    cut: tuple[str, ...] = Field((), description="what was left out of evidence, prompt or answer, and why")
+    answered_by: Literal["model", "quote", "none"] = "none"
+    notes: tuple[str, ...] = Field((), description="decisions on the way: why the model's words were not used, …")
+    scores: dict[str, float] = Field({}, description="the figures that the decisions were made on")
+
+
+class AskResult(_Frozen):
+    """The answer and all that it rests on. `answer` is text, or the JSON value that `shape` asked for, or null."""
+
+    answer: JsonValue = None
+    grounding: Grounding = "missing"
+    message: str | None = Field(None, description="why `answer` is null, in words")
+    citations: tuple[Citation, ...] = ()
+    evidence: tuple[Evidence, ...] = ()
+    truncated: bool = Field(False, description="the latency budget was up: evidence only")
+    rejected_citations: tuple[str, ...] = Field((), description="handles that the model named and that do not exist")
+    claims: tuple[Claim, ...] | None = Field(None, description="with `ground` only")
+    error: Failure | None = None
+    trace: Trace = Trace()
+
+    @model_serializer(mode="wrap")
+    def _leave_out(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """`claims`, `error` and `message` are there only when they say something."""
+        found: dict[str, Any] = handler(self)
+        return {key: value for key, value in found.items() if value is not None or key not in _OPTIONAL}
+
+
+_OPTIONAL = ("claims", "error", "message")
+
+
+class EvidenceFound(_Frozen):
+    """Event: retrieval is done. Comes first, and once."""
+
+    evidence: tuple[Evidence, ...]
+
+
+class TextPiece(_Frozen):
+    """Event: more of the answer, already checked. The pieces put together are the answer's text."""
+
+    text: str
+
+
+Event = EvidenceFound | TextPiece

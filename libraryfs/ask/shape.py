@@ -1,0 +1,98 @@
+"""`shape`: the JSON Schema that an answer must satisfy. Checked before use, never fetched from anywhere."""
+
+import json
+from collections.abc import Iterator
+from typing import Any, Final
+
+import jsonschema
+from jsonschema.exceptions import SchemaError
+from jsonschema.protocols import Validator
+from referencing import Registry
+from referencing.exceptions import NoSuchResource, Unresolvable
+
+from libraryfs.errors import InvalidRequest
+
+MAX_SCHEMA_CHARACTERS: Final = 16_000
+MAX_ERRORS: Final = 5
+_REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
+
+
+def check_schema(schema: dict[str, Any]) -> None:
+    """Raises InvalidRequest when it is not a JSON Schema that can be used as it stands."""
+    if len(json.dumps(schema)) > MAX_SCHEMA_CHARACTERS:
+        raise InvalidRequest(f"shape: a schema of more than {MAX_SCHEMA_CHARACTERS} characters")
+    dialect = schema.get("$schema")
+    if dialect is not None and not isinstance(dialect, str):
+        raise InvalidRequest("shape: $schema must be text")
+    try:
+        _class(schema).check_schema(schema)
+    except SchemaError as error:
+        where = "/".join(str(part) for part in error.absolute_path) or "the schema"
+        raise InvalidRequest(f"shape: not a JSON Schema: {where}: {error.message[:200]}") from None
+    except RecursionError:
+        raise InvalidRequest("shape: nested too deeply") from None
+    for reference in _references(schema):
+        if not reference.startswith("#"):
+            raise InvalidRequest(
+                f"shape: $ref to {reference[:100]!r} is refused; only #/… inside the schema is followed"
+            )
+    _resolve_all(schema)
+
+
+def errors(schema: dict[str, Any], value: Any) -> list[str]:
+    """What keeps the value from satisfying the schema, in words, at most MAX_ERRORS; [] when it does."""
+    found = sorted(_validator(schema).iter_errors(value), key=lambda error: list(map(str, error.absolute_path)))
+    return [
+        f"{'/'.join(map(str, error.absolute_path)) or 'the answer'}: {error.message[:200]}"
+        for error in found[:MAX_ERRORS]
+    ]
+
+
+def strings(value: Any, at: str = "") -> Iterator[tuple[str, str]]:
+    """The leaves of a JSON value that say something, each as (path, text): texts and numbers, not true, false, null."""
+    if isinstance(value, dict):
+        for key, child in value.items():
+            yield from strings(child, f"{at}/{key}")
+    elif isinstance(value, list):
+        for index, child in enumerate(value):
+            yield from strings(child, f"{at}/{index}")
+    elif isinstance(value, str) and value.strip():
+        yield at, value
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield at, format(value, "g") if isinstance(value, float) else str(value)
+
+
+def _class(schema: dict[str, Any]) -> type[Validator]:
+    return jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator)
+
+
+def _validator(schema: dict[str, Any]) -> Validator:
+    return _class(schema)(schema, registry=Registry(retrieve=_refuse))
+
+
+def _refuse(uri: str) -> Any:
+    raise NoSuchResource(ref=uri)
+
+
+def _references(value: Any) -> Iterator[str]:
+    pending = [value]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, dict):
+            yield from (item[key] for key in _REFERENCES if isinstance(item.get(key), str))
+            pending.extend(item.values())
+        elif isinstance(item, list):
+            pending.extend(item)
+
+
+def _resolve_all(schema: dict[str, Any]) -> None:
+    """Raises InvalidRequest for a reference inside the schema that leads nowhere, or round in a circle."""
+    for reference in _references(schema):
+        probe = {**schema, "$ref": reference} if reference != "#" else schema
+        try:
+            for _ in _validator(probe).iter_errors(None):
+                break
+        except Unresolvable:
+            raise InvalidRequest(f"shape: $ref {reference[:100]!r} is nowhere in the schema") from None
+        except RecursionError:
+            raise InvalidRequest(f"shape: $ref {reference[:100]!r} goes round in a circle") from None
