@@ -6,7 +6,7 @@ thematic breaks) is no front matter; one that is not YAML is an error with its l
 
 import math
 import re
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from email.utils import parsedate_tz
 from typing import Any, Final, NamedTuple
 
@@ -14,7 +14,7 @@ import yaml
 from pydantic import TypeAdapter, ValidationError
 
 from libraryfs.errors import InvalidSource
-from libraryfs.rows import MemoryType, RowId
+from libraryfs.rows import MemoryType, RowId, to_nanoseconds
 
 try:
     from yaml import CSafeLoader as Loader  # PyYAML built with libyaml: about ten times faster
@@ -28,7 +28,6 @@ _OPEN: Final = re.compile(rb"(?:\xef\xbb\xbf)?---[ \t]*\r?\n")
 _CLOSE: Final = re.compile(rb"^(?:---|\.\.\.)[ \t]*\r?$", re.MULTILINE)
 _MAX_VALUES: Final = 10_000
 _MAX_NESTING: Final = 64
-_NS_RANGE: Final = range(-(2**63), 2**63)
 _ID: Final[TypeAdapter[str]] = TypeAdapter(RowId)
 _TYPE: Final[TypeAdapter[str]] = TypeAdapter(MemoryType)
 _TIME_KEYS: Final = {"created": "created_ns", "updated": "updated_ns"}
@@ -154,28 +153,19 @@ def _confidence(node: yaml.Node | None, value: object, where: str) -> float | No
 
 def nanoseconds(value: object) -> int | None:
     """A date or a time as nanoseconds since the epoch, UTC where it names no zone; None when it is neither."""
-    if isinstance(value, str):
-        value = _moment(value)
     if isinstance(value, date) and not isinstance(value, datetime):
-        value = datetime(value.year, value.month, value.day, tzinfo=UTC)
-    if not isinstance(value, datetime):
-        return None
-    if value.tzinfo is None:
-        value = value.replace(tzinfo=UTC)
-    delta = value - datetime(1970, 1, 1, tzinfo=UTC)
-    ns = (delta.days * 86_400 + delta.seconds) * 1_000_000_000 + delta.microseconds * 1_000
-    return ns if ns in _NS_RANGE else None
-
-
-def _moment(text: str) -> datetime | None:
+        value = datetime(value.year, value.month, value.day)
     try:
-        return datetime.fromisoformat(text)
+        if isinstance(value, str | datetime):
+            return int(to_nanoseconds(value))
     except ValueError:
         pass
+    if not isinstance(value, str):
+        return None
     # 26-Oct-2000, as mail and many front matters have it
-    parts = parsedate_tz(text.replace("-", " ") + " 00:00:00")
+    parts = parsedate_tz(value.replace("-", " ") + " 00:00:00")
     try:
-        return datetime(*parts[:3], tzinfo=UTC) if parts else None
+        return int(to_nanoseconds(datetime(*parts[:3]))) if parts else None
     except ValueError:
         return None
 
