@@ -15,6 +15,7 @@ import base64
 import binascii
 import re
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, model_validator
@@ -70,6 +71,7 @@ def _check_unicode(value: str) -> str:
     return value
 
 
+@lru_cache(maxsize=1024)
 def _check_namespace(value: str) -> str:
     try:
         kind, name = parse_namespace(value)

@@ -4,9 +4,7 @@ import base64
 import json
 import time
 from collections.abc import Iterator
-from typing import Any, BinaryIO, Final
-
-import apsw
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from libraryfs.errors import InvalidSource, PathNotFound
 from libraryfs.ingest.report import ExportReport, Progress, no_progress
@@ -17,6 +15,9 @@ from libraryfs.store import access, artifacts, bodies, edges, entries, memory, n
 from libraryfs.store.names import from_bytes
 from libraryfs.store.namespaces import Namespace
 from libraryfs.store.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    import apsw
 
 PART: Final = 3 * bodies.CHUNK
 """Bytes of a content in one line; a longer one has part rows. A multiple of 3, so that base 64 needs no padding."""
@@ -35,8 +36,7 @@ def export(
     """
     started = time.monotonic()
     report = ExportReport()
-    db = snapshot.db
-    with db:  # one read transaction
+    with snapshot.reading() as db:
         chosen = _chosen(db, namespace)
         for one in chosen:
             _write(out, {"store": "namespace", "path": one.path})
@@ -59,7 +59,7 @@ def export(
     return report
 
 
-def _chosen(db: apsw.Connection, path: str | None) -> list[Namespace]:
+def _chosen(db: "apsw.Connection", path: str | None) -> list[Namespace]:
     if path is None:
         return namespaces.every(db)
     found = namespaces.find(db, *parse_namespace(path))
@@ -68,7 +68,7 @@ def _chosen(db: apsw.Connection, path: str | None) -> list[Namespace]:
     return [found]
 
 
-def _rows(db: apsw.Connection, namespace: Namespace) -> Iterator[Json]:
+def _rows(db: "apsw.Connection", namespace: Namespace) -> Iterator[Json]:
     row: Json
     for one in memory.every(db, namespace.id):
         entry = _entry(db, one.ino)
@@ -101,7 +101,7 @@ def _shown(entry: Entry, true_name: bytes) -> Json:
     return {} if entry.name == true_name else {"shown_name": from_bytes(entry.name)}
 
 
-def _entry(db: apsw.Connection, ino: int) -> Entry:
+def _entry(db: "apsw.Connection", ino: int) -> Entry:
     entry = entries.get(db, ino)
     if entry is None:
         raise InvalidSource(f"the row with inode number {ino} has no entry; 'libraryfs check' says what else is wrong")
@@ -111,7 +111,7 @@ def _entry(db: apsw.Connection, ino: int) -> Entry:
 class _PrefixNames:
     """The paths below `artifacts` that prefix folders are shown under."""
 
-    def __init__(self, db: apsw.Connection) -> None:
+    def __init__(self, db: "apsw.Connection") -> None:
         self._db = db
         self._known: dict[int, bytes] = {}
 
@@ -126,7 +126,7 @@ class _PrefixNames:
         return self._known[ino]
 
 
-def _with_content(db: apsw.Connection, row: Json, entry: Entry) -> Iterator[Json]:
+def _with_content(db: "apsw.Connection", row: Json, entry: Entry) -> Iterator[Json]:
     """The row, with its content as text where it is that, and its further parts."""
     if row.get("folder"):
         yield row
@@ -144,7 +144,7 @@ def _with_content(db: apsw.Connection, row: Json, entry: Entry) -> Iterator[Json
         yield {"store": "part", "content_base64": base64.b64encode(piece).decode()}
 
 
-def _edges(db: apsw.Connection, chosen: list[Namespace]) -> Iterator[Json]:
+def _edges(db: "apsw.Connection", chosen: list[Namespace]) -> Iterator[Json]:
     paths = {one.id: one.path for one in namespaces.every(db)}
     for one in chosen:
         for edge in edges.of_namespace(db, one.id):

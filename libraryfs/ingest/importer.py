@@ -8,9 +8,7 @@ import os
 import time
 from contextlib import closing
 from pathlib import Path
-from typing import Any, Final
-
-import apsw
+from typing import TYPE_CHECKING, Any, Final
 
 from libraryfs.errors import InvalidSource, SnapshotFull
 from libraryfs.ingest.files import show
@@ -23,8 +21,11 @@ from libraryfs.rows import ArtifactRow, EdgeRow, GrantRow, MemoryRow, NamespaceR
 from libraryfs.store import access, artifacts, edges, inodes, memory, namespaces, sources, workspace
 from libraryfs.store.namespaces import Namespace
 from libraryfs.store.outcome import Outcome
-from libraryfs.store.snapshot import Snapshot, translate
+from libraryfs.store.snapshot import Snapshot
 from libraryfs.store.staging import STORES, StagedRow, Staging, staging
+
+if TYPE_CHECKING:
+    import apsw
 
 EVAL_KEYS: Final = "last_eval_"
 """Metadata of a workspace item that an eval run wrote; an import never takes it away."""
@@ -47,17 +48,15 @@ def import_source(
         namespace = "/{}/{}".format(*parse_namespace(namespace))
     report = ImportReport(source=show(source))
     try:
-        with closing(_source(snapshot, source, namespace, report, progress)) as chosen, staging(snapshot.db) as staged:
+        with closing(_source(snapshot, source, namespace, report, progress)) as chosen, staging(snapshot) as staged:
             run = _Import(snapshot, chosen, namespace or "", report, progress)
             run.read(staged)
             with snapshot.transaction() as db:
                 run.write(db, staged, principal)
-    except (apsw.FullError, SnapshotFull):
+    except SnapshotFull:
         raise SnapshotFull(
             f"{snapshot.path}: the disk is full: nothing was imported. Make room and try again"
         ) from None
-    except apsw.Error as error:
-        raise translate(error, snapshot.path) from error
     report.seconds = time.monotonic() - started
     return report
 
@@ -111,7 +110,7 @@ class _Import:
         if twice:
             raise InvalidSource(f"{twice[1]}: has the id of {twice[0]}; ids are unique. Nothing was imported")
 
-    def write(self, db: apsw.Connection, staged: Staging, principal: str | None) -> None:
+    def write(self, db: "apsw.Connection", staged: Staging, principal: str | None) -> None:
         """Second pass, in the transaction."""
         now_ns = time.time_ns()
         self.report.namespaces = list(self.own)
@@ -137,7 +136,7 @@ class _Import:
             for path in self.own:
                 access.grant(db, principal, known[path])
 
-    def _put(self, db: apsw.Connection, staged: StagedRow, namespace: Namespace, source_id: int, now_ns: int) -> None:
+    def _put(self, db: "apsw.Connection", staged: StagedRow, namespace: Namespace, source_id: int, now_ns: int) -> None:
         loaded = self.source.load(staged.locator)
         if inodes.row_ino(namespace.path, STORES[staged.store], loaded.row.id) != staged.ino:
             raise InvalidSource(f"{staged.place}: changed during the import; import again. Nothing was imported")
@@ -150,7 +149,7 @@ class _Import:
         if outcome is Outcome.CHANGED and staged.owner not in (None, source_id):
             self._replaced(db, staged, loaded.row)
 
-    def _replaced(self, db: apsw.Connection, staged: StagedRow, row: ContentRow) -> None:
+    def _replaced(self, db: "apsw.Connection", staged: StagedRow, row: ContentRow) -> None:
         """Another source's row was written over. Two folders that are both there would do so for ever: refused."""
         other = sources.uri(db, staged.owner) if staged.owner is not None else ""
         kind, _, path = other.partition(":")
@@ -167,7 +166,7 @@ class _Import:
         self.report.warn(f"{staged.place}: replaced the row {row.id} that came from {path or other}")
 
 
-def _upsert(db: apsw.Connection, namespace: Namespace, loaded: Loaded, source_id: int, time_ns: int) -> Outcome:
+def _upsert(db: "apsw.Connection", namespace: Namespace, loaded: Loaded, source_id: int, time_ns: int) -> Outcome:
     row: Any = loaded.row
     match row:
         case MemoryRow():
@@ -179,13 +178,13 @@ def _upsert(db: apsw.Connection, namespace: Namespace, loaded: Loaded, source_id
             return artifacts.upsert(db, namespace, row, loaded.body, source_id, time_ns)
 
 
-def _with_eval(db: apsw.Connection, namespace: Namespace, row: WorkspaceRow) -> WorkspaceRow:
+def _with_eval(db: "apsw.Connection", namespace: Namespace, row: WorkspaceRow) -> WorkspaceRow:
     old = None if row.folder else workspace.find(db, namespace.id, row.id)
     kept = {key: value for key, value in old.metadata.items() if key.startswith(EVAL_KEYS)} if old else {}
     return row.model_copy(update={"metadata": {**kept, **row.metadata}}) if kept else row
 
 
-def _delete(db: apsw.Connection, store: int, namespace: Namespace, ino: int) -> None:
+def _delete(db: "apsw.Connection", store: int, namespace: Namespace, ino: int) -> None:
     if store == 0:
         memory.delete(db, namespace, ino)
     elif store == 1:

@@ -102,6 +102,15 @@ class Snapshot:
                 raise translate(error, self.path) from error
             raise
 
+    @contextmanager
+    def reading(self) -> Iterator[apsw.Connection]:
+        """Everything in the block is read from one moment's state, whatever others write. Raises SnapshotDamaged, …"""
+        try:
+            with self.db:
+                yield self.db
+        except apsw.Error as error:
+            raise translate(error, self.path) from error
+
     def enable_vectors(self) -> None:
         """Makes sqlite-vec's functions and tables usable on this connection; a writer has them from the start."""
         if not self.write:

@@ -12,6 +12,7 @@ import apsw
 
 from libraryfs.store import inodes
 from libraryfs.store.edges import Edge
+from libraryfs.store.snapshot import Snapshot, translate
 from libraryfs.store.sources import ROW_TABLES
 
 STORES: Final = ("memory", "item", "artifact")
@@ -152,13 +153,19 @@ class Staging:
 
 
 @contextmanager
-def staging(db: apsw.Connection) -> Iterator[Staging]:
-    """An empty staging area on a writing connection, removed at the end; the page cache is larger meanwhile."""
+def staging(snapshot: Snapshot) -> Iterator[Staging]:
+    """An empty staging area on a writing connection, removed at the end; the page cache is larger meanwhile.
+
+    It lies in SQLite's temporary files. Raises SnapshotFull when there is no room for them.
+    """
+    db = snapshot.db
     cache = db.pragma("cache_size")
-    db.execute(_DROP + _TABLES)
-    db.pragma("cache_size", -_CACHE_KIB)
     try:
+        db.execute(_DROP + _TABLES)
+        db.pragma("cache_size", -_CACHE_KIB)
         yield Staging(db)
+    except apsw.Error as error:
+        raise translate(error, snapshot.path) from error
     finally:
         db.execute(_DROP)
         db.pragma("cache_size", cache)
