@@ -1,7 +1,7 @@
 """`mount.libraryfs SNAPSHOT MOUNTPOINT [-o OPTIONS]`: what mount(8) and /etc/fstab call.
 
-Own options: as=PRINCIPAL, log_file=FILE, log_level=LEVEL, allow_other, foreground. Options that mount(8) knows for every
-file system (ro, nofail, _netdev, x-systemd.…, …) are accepted; some go on to the kernel; any other one is refused.
+Own options: as=PRINCIPAL, log_file=FILE, log_level=LEVEL, allow_other, foreground. Options that mount(8) knows for
+every file system (ro, nofail, _netdev, x-systemd.…) are accepted; some go on to the kernel; any other one is refused.
 """
 
 import sys
@@ -12,12 +12,11 @@ import click
 
 from libraryfs.cli.options import LOG_LEVELS, Common, login_name
 
-FOR_MOUNT: Final = frozenset(
-    (
-        "defaults rw ro auto noauto nofail _netdev user nouser users nousers owner noowner group nogroup dev nodev"
-        " suid nosuid exec noexec atime noatime relatime norelatime strictatime diratime nodiratime lazytime nolazytime"
-        " async sync dirsync iversion noiversion mand nomand silent loud remount"
-    ).split(" ")
+_ON_OR_OFF: Final = frozenset(
+    ("auto", "user", "users", "owner", "group", "dev", "suid", "exec", "atime", "relatime", "diratime", "lazytime")
+)
+_PLAIN: Final = frozenset(
+    ("defaults", "rw", "ro", "nofail", "_netdev", "strictatime", "async", "sync", "silent", "loud")
 )
 FOR_FUSE: Final = frozenset({"auto_unmount", "noexec", "nosuid", "nodev", "dirsync", "noatime"})
 EPILOG = """\b
@@ -28,6 +27,16 @@ Examples:
 In /etc/fstab:
   /srv/library.db  /mnt/library  fuse.libraryfs  as=alice,allow_other,log_file=/var/log/libraryfs.log,nofail  0 0
 """
+
+
+def _is_for_mount(option: str) -> bool:
+    """Whether mount(8) itself means something by this option of /etc/fstab."""
+    return (
+        option in _PLAIN
+        or option.removeprefix("no") in _ON_OR_OFF
+        or option.lower().startswith("x-")
+        or option.startswith("comment=")
+    )
 
 
 def is_mount_call(arguments: list[str]) -> bool:
@@ -67,7 +76,7 @@ def command(
             own[option] = "yes"
         elif option in FOR_FUSE:
             flags.append(option)
-        elif not (option in FOR_MOUNT or name.lower().startswith("x-") or name == "comment" or sloppy):
+        elif not (_is_for_mount(option) or sloppy):
             raise click.BadParameter(
                 f"no option {option!r}; own ones: as=, log_file=, log_level=, allow_other", param_hint="-o"
             )

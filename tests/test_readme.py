@@ -1,0 +1,116 @@
+"""The README claims what is so: its commands are commands, its made parts are up to date, its files exist."""
+
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from libraryfs.cli.main import COMMANDS, main
+from libraryfs.cli.mount_helper import command as mount_helper
+
+HOME = Path(__file__).resolve().parent.parent
+README = (HOME / "README.md").read_text(encoding="utf-8")
+DOCKERFILE = (HOME / "Dockerfile").read_text(encoding="utf-8")
+
+
+def shell_lines() -> Iterator[str]:
+    """The lines of the README's shell blocks, and the commands in running text that start with libraryfs."""
+    for language, body in re.findall(r"(?ms)^```(\w*)\n(.*?)^```", README):
+        for line in body.splitlines():
+            if language == "sh":
+                yield line
+            elif language == "console" and line.startswith("$ "):
+                yield line[2:]
+    yield from re.findall(r"`(libraryfs [^`]+)`", README)
+
+
+def commands() -> list[str]:
+    """Each `libraryfs …` call in the README, without redirections and without what is after it."""
+    calls = []
+    for line in shell_lines():
+        for part in re.split(r"\s(?:&&|\|)\s|;\s", line):
+            words = shlex.split(re.sub(r"\s\d?>>?\s*\S+", "", part), comments=True)
+            if words and words[0] == "libraryfs":
+                calls.append(shlex.join(words[1:]))
+    return sorted(set(calls))
+
+
+@pytest.mark.parametrize("call", commands())
+def test_a_documented_call_parses(call: str) -> None:
+    """Command, arguments and options exist and take these values. Nothing is run."""
+    words = shlex.split(call)
+    group = main.make_context("libraryfs", [], resilient_parsing=True)
+    command = main.get_command(group, words[0])
+    assert command is not None, f"no command {words[0]}"
+    sources = {"notes/", "journal/", "rows.jsonl"} if words[0] == "import" else set()
+    existing = [str(HOME) if word in sources else word for word in words[1:]]
+    with command.make_context(words[0], existing, parent=group) as context:
+        assert context.params is not None
+
+
+def test_every_command_is_documented() -> None:
+    """A command that the README does not show is one that nobody finds."""
+    shown = {shlex.split(call)[0] for call in commands()}
+    assert set(COMMANDS) <= shown
+
+
+def test_every_option_in_the_text_exists() -> None:
+    """`--option` in running text is an option of some command."""
+    group = main.make_context("libraryfs", [], resilient_parsing=True)
+    known = {option for parameter in main.get_params(group) for option in parameter.opts}
+    for name in COMMANDS:
+        command = main.get_command(group, name)
+        assert command is not None
+        known |= {option for parameter in command.get_params(click.Context(command)) for option in parameter.opts}
+    known |= {"--fast", "--check", "--fix"}  # of scripts/
+    prose = re.sub(r"(?ms)^```.*?^```", "", README)
+    assert set(re.findall(r"`(--[a-z-]+)", prose)) <= known
+
+
+def test_fstab_options_are_accepted() -> None:
+    """The options of the README's fstab line, through the parser of the helper."""
+    found = re.search(r"(?m)^(\S+\.db)\s+(\S+)\s+fuse\.libraryfs\s+(\S+)\s+0 0$", README)
+    assert found
+    mount_helper.main([found[1], found[2], "-o", found[3], "-f"], standalone_mode=False)
+
+
+def test_made_parts_are_up_to_date() -> None:
+    """The settings table and the terminal session are what scripts/readme makes of this source."""
+    done = subprocess.run(
+        [sys.executable, "scripts/readme", "--check"],
+        cwd=HOME,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, f"run: .venv/bin/python scripts/readme\n{done.stdout}{done.stderr}"
+
+
+def test_files_that_the_readme_names_exist() -> None:
+    """Paths of the repository in the text."""
+    for name in re.findall(r"`((?:scripts|libraryfs|tests|\.ci)/[\w./-]+)`", README):
+        assert (HOME / name).exists(), name
+
+
+def test_dockerfile_copies_what_exists_and_starts_what_parses() -> None:
+    """COPY's sources are in the repository; the entry point and its default are a call that the CLI takes."""
+    for sources in re.findall(r"(?m)^COPY (?!--from)(.+) \S+$", DOCKERFILE):
+        for name in sources.split():
+            assert (HOME / name).exists(), name
+    assert 'ENTRYPOINT ["libraryfs"]' in DOCKERFILE
+    found = re.search(r'(?m)^CMD \["(.+)"\]$', DOCKERFILE)
+    assert found
+    words = found[1].split('", "')
+    group = main.make_context("libraryfs", [], resilient_parsing=True)
+    command = main.get_command(group, words[0])
+    assert command is not None
+    with command.make_context(words[0], words[1:], parent=group) as context:
+        assert context.params["foreground"] is True
+    assert re.search(r"(?m)^USER (?!root)\w+$", DOCKERFILE), "the container does not run as root"
+    assert DOCKERFILE.count("\nFROM ") == 2
