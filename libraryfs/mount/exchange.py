@@ -1,0 +1,142 @@
+"""One request and its answer, and the thread that makes the one from the other."""
+
+import logging
+import time
+from collections import OrderedDict
+from functools import partial
+from typing import Final
+
+import trio
+
+from libraryfs.errors import Cancelled, LibraryError
+from libraryfs.mount.control import Call, ControlKind, Stop, render_error
+from libraryfs.mount.view import View
+
+log = logging.getLogger(__name__)
+
+KEPT_IDLE: Final = 8
+"""Answers to nothing asked that are kept until the next commit: look-up, stat and open of one file ask for the same."""
+
+MAX_UNFINISHED: Final = 512
+"""Requests that may be worked on or queued, of all control files together; one more gets EAGAIN."""
+
+
+class Exchange:
+    """A request, from its first byte to the end of its answer. Used on the loop only.
+
+    `ino` is a number of its own when the answer is read by path: the kernel has one size and one set of pages an inode,
+    so that two sessions, or two questions, on one inode would cut and mix each other's answers.
+    """
+
+    def __init__(self, kind: ControlKind, folder: int, ino: int | None = None) -> None:
+        self.kind = kind
+        self.folder = folder
+        self.ino = ino
+        self.request = bytearray()
+        self.data = bytearray()
+        self.started = False
+        self.done = False
+        self.finished_at = 0.0  # seconds, monotonic
+        self.changed_ns = time.time_ns()
+        self.finished = trio.Event()
+        self.grown = trio.Event()
+        self.stop = Stop()
+        self.waiters = 0
+        self.listers: set[int] = set()
+        """Processes that listed the folder since the request came: they walk, they did not come for the answer."""
+        self.writers: set[int] = set()
+        """Processes that wrote the request."""
+
+    @property
+    def size(self) -> int:
+        """What `stat` shows: 0 until the answer is whole."""
+        return len(self.data) if self.done else 0
+
+    def add(self, part: bytes) -> None:
+        """More of the answer."""
+        if not self.done:
+            self.data += part
+            self.grown.set()
+            self.grown = trio.Event()
+
+    def finish(self) -> None:
+        """The answer is whole."""
+        self.done = True
+        self.finished_at = time.monotonic()
+        self.changed_ns = time.time_ns()
+        self.finished.set()
+        self.grown.set()
+
+    def cancel(self) -> None:
+        """Nobody wants the answer: ends the work, and says so to whoever still reads."""
+        if not self.done:
+            self.add(render_error(Cancelled("the reader went away before the answer was there; ask again"), b""))
+            self.finish()
+        self.stop.stop()
+
+
+class Runner:
+    """Answers exchanges in threads, at most `kind.parallel` of a kind at once."""
+
+    def __init__(self, view: View, nursery: trio.Nursery) -> None:
+        self._view = view
+        self._nursery = nursery
+        self._limiters: dict[int, trio.CapacityLimiter] = {}
+        self._idle_answers: OrderedDict[tuple[int, int], tuple[object, bytes]] = OrderedDict()
+        self.unfinished = 0
+
+    def start(self, exchange: Exchange, *, streaming: bool) -> None:
+        """Begins to answer."""
+        exchange.started = True
+        self.unfinished += 1
+        self._nursery.start_soon(self._run, exchange, streaming)
+
+    async def _run(self, exchange: Exchange, streaming: bool) -> None:
+        kind = exchange.kind
+        limiter = self._limiters.setdefault(kind.number, trio.CapacityLimiter(kind.parallel))
+        try:
+            # abandoned when the mount ends: a thread at work must not hold up the exit
+            await trio.to_thread.run_sync(
+                partial(self._produce, exchange, streaming), abandon_on_cancel=True, limiter=limiter
+            )
+        except LibraryError as error:
+            exchange.add(render_error(error, bytes(exchange.request)))
+        except Exception:
+            log.exception("%s: a bug", kind.name.decode())
+            fault = LibraryError("a bug in libraryfs; the mount's log has it")
+            exchange.add(render_error(fault, bytes(exchange.request)))
+        finally:
+            self.unfinished -= 1
+            exchange.finish()
+
+    def _produce(self, exchange: Exchange, streaming: bool) -> None:
+        if exchange.stop.stopped():
+            return
+        with self._view.borrow() as library:
+            folder = library.entry(exchange.folder)
+            call = Call(bytes(exchange.request), folder, library, streaming, exchange.stop)
+            for part in exchange.kind.answer(call):
+                if exchange.stop.stopped():
+                    return
+                trio.from_thread.run_sync(exchange.add, part)
+
+    async def idle(self, kind: ControlKind, folder: int) -> bytes:
+        """What the file holds with nothing asked."""
+        if kind.silent:
+            return b""
+        moment = (self._view.identity, self._view.library.snapshot.data_version())
+        known = self._idle_answers.pop((kind.number, folder), None)
+        if known is None or known[0] != moment:
+            known = moment, await trio.to_thread.run_sync(partial(self._idle, kind, folder), abandon_on_cancel=True)
+        self._idle_answers[kind.number, folder] = known
+        if len(self._idle_answers) > KEPT_IDLE:
+            self._idle_answers.popitem(last=False)
+        return known[1]
+
+    def _idle(self, kind: ControlKind, folder: int) -> bytes:
+        with self._view.borrow() as library:
+            entry = library.entry(folder)
+            try:
+                return kind.idle(Call(b"", entry, library))
+            except LibraryError as error:
+                return render_error(error, b"")

@@ -1,0 +1,42 @@
+"""Open control files: three ways to have one open."""
+
+from dataclasses import dataclass, field
+
+from libraryfs.mount.control import ControlKind
+from libraryfs.mount.exchange import Exchange
+from libraryfs.mount.sessions import Key
+
+
+@dataclass
+class Reader:
+    """Opened to read, by path: what there is to read is known, and its size exact."""
+
+    data: bytes
+
+
+@dataclass
+class Writer:
+    """Opened to write, by path: a request of the session in `key`. Each request that is begun is a new exchange."""
+
+    kind: ControlKind
+    key: Key
+    pid: int
+    exchange: Exchange | None = None
+    refused: bool = False
+    """A request was too long: nothing more is taken from this handle."""
+
+
+@dataclass
+class Private:
+    """Opened to read and write: its requests and answers are nobody else's. Reads go on where the last one ended, for
+    the offsets that the kernel gives are those of the writes as well."""
+
+    kind: ControlKind
+    folder: int
+    sid: int
+    exchange: Exchange | None = None
+    idle: bytes | None = None
+    cursor: int = field(default=0)
+
+
+Handle = Reader | Writer | Private

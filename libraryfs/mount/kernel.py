@@ -1,0 +1,44 @@
+"""What is told to the kernel without being asked: what to forget, and pages that it will want."""
+
+import errno
+import logging
+
+import pyfuse3
+
+log = logging.getLogger(__name__)
+
+
+class KernelCaches:
+    """Notifications to the kernel. `end` makes all later ones do nothing: there is no session to send them through."""
+
+    def __init__(self) -> None:
+        self._ended = False
+
+    def end(self) -> None:
+        """The mount is ending."""
+        self._ended = True
+
+    def forget_name(self, parent: int, name: bytes) -> None:
+        """Drops a name, known or known to be absent, and what is below it. Blocks while its folder is being read."""
+        if not self._ended:
+            try:
+                pyfuse3.invalidate_entry(parent, name)
+            except OSError as error:
+                self._failed(error)
+
+    def forget_inode(self, ino: int, *, attributes_only: bool = False) -> None:
+        """Drops attributes, and pages too. Blocks while a READ of the file waits for its answer."""
+        if not self._ended:
+            try:
+                pyfuse3.invalidate_inode(ino, attributes_only)
+            except OSError as error:
+                self._failed(error)
+
+    def push(self, ino: int, data: bytes) -> None:
+        """Stores a file's first pages. Raises OSError, ENOENT where the kernel does not know the inode."""
+        if not self._ended:
+            pyfuse3.notify_store(ino, 0, data)
+
+    def _failed(self, error: OSError) -> None:
+        if error.errno != errno.ENOENT:  # ENOENT: it never knew, or has let go
+            log.warning("the kernel refused a notification: %s", error)

@@ -1,0 +1,153 @@
+"""One mount, from the call to the kernel to the last request: what the daemon's process does."""
+
+import errno
+import gc
+import logging
+import os
+import signal
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Callable
+from functools import partial
+from typing import Final
+
+import pyfuse3
+import trio
+
+from libraryfs.errors import MountError
+from libraryfs.mount.attributes import Attributes
+from libraryfs.mount.content import Content
+from libraryfs.mount.controls import Controls
+from libraryfs.mount.exchange import Runner
+from libraryfs.mount.kernel import KernelCaches
+from libraryfs.mount.kinds import control_kinds
+from libraryfs.mount.mountpoint import CONTAINER, SUBTYPE
+from libraryfs.mount.operations import Operations
+from libraryfs.mount.options import MountOptions
+from libraryfs.mount.readahead import ReadAhead
+from libraryfs.mount.refresh import Refresh
+from libraryfs.mount.requests import RequestLog
+from libraryfs.mount.view import View
+from libraryfs.mount.waiting import MAX_TASKS, Waiting
+from libraryfs.settings import settings
+
+log = logging.getLogger("libraryfs.mount")
+
+LOG_FORMAT: Final = "%(asctime)s %(levelname)s %(name)s[%(process)d]: %(message)s"
+GRACE_SECONDS: Final = 0.5
+"""How long requests in work have to end after SIGINT or SIGTERM."""
+SWEEP_SECONDS: Final = 30.0
+
+
+def run(options: MountOptions, ready: Callable[[], None], requests: RequestLog | None) -> None:
+    """Mounts and serves until the point is unmounted or SIGINT or SIGTERM comes; then it is unmounted.
+
+    `ready` is called when the first request can be answered. Raises MountError, SnapshotError.
+    """
+    _start_logging(options)
+    view = View(options.snapshot, options.principal)
+    kernel = KernelCaches()
+    try:
+        trio.run(partial(_serve, options, view, kernel, requests or RequestLog(), ready))
+    finally:
+        view.close()
+
+
+async def _serve(
+    options: MountOptions, view: View, kernel: KernelCaches, requests: RequestLog, ready: Callable[[], None]
+) -> None:
+    async with trio.open_nursery() as nursery:
+        attributes = Attributes()
+        controls = Controls(
+            control_kinds(),
+            view,
+            Runner(view, nursery),
+            Waiting(str(options.mountpoint)),
+            attributes,
+            shared=options.allow_other,
+        )
+        content = Content(view, ReadAhead(kernel.push))
+        refresh = Refresh(view, kernel, settings().refresh_ms / 1000)
+        with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGUSR1) as signals:
+            _mount(options, Operations(view, content, controls, attributes, requests, ready))
+            log.info("%s: mounted for %s from %s", options.mountpoint, options.principal, options.snapshot)
+            try:
+                nursery.start_soon(refresh.run)
+                nursery.start_soon(_sweep, controls)
+                nursery.start_soon(_heed, signals, requests, nursery.cancel_scope)
+                gc.collect()
+                gc.freeze()  # what is there now stays: later collections need not look at it
+                await pyfuse3.main(max_tasks=MAX_TASKS)
+            finally:
+                kernel.end()
+                pyfuse3.close(unmount=True)
+                log.info("%s: ended", options.mountpoint)
+        nursery.cancel_scope.cancel()
+
+
+async def _sweep(controls: Controls) -> None:
+    while True:
+        await trio.sleep(SWEEP_SECONDS)
+        controls.sessions.sweep()
+
+
+async def _heed(signals: AsyncIterator[int], requests: RequestLog, scope: trio.CancelScope) -> None:
+    async for number in signals:
+        if number == signal.SIGUSR1:
+            log.warning("requests: %s", requests.as_json().decode())
+            continue
+        log.info("%s: ending", signal.Signals(number).name)
+        pyfuse3.terminate()
+        await trio.sleep(GRACE_SECONDS)
+        scope.cancel()  # requests still in work: their callers get an error when the connection closes
+        return
+
+
+def _mount(options: MountOptions, operations: Operations) -> None:
+    chosen = {"nosuid", "nodev", f"fsname={SUBTYPE}", f"subtype={SUBTYPE}", *options.fuse_options}
+    if options.allow_other:
+        chosen.add("allow_other")
+    for option in chosen:
+        if not option.isascii():
+            raise MountError(f"mount option {option!r}: FUSE options are ASCII")
+    # libfuse says why on stderr, and raises nothing: stderr is a file for as long as that may happen
+    with tempfile.TemporaryFile() as said:
+        sys.stderr.flush()
+        kept = os.dup(2)
+        os.dup2(said.fileno(), 2)
+        try:
+            pyfuse3.init(operations, str(options.mountpoint), chosen)
+        except RuntimeError:
+            said.seek(0)
+            lines = said.read().decode(errors="replace").strip().splitlines()
+            raise MountError(_reason(options, lines[-1] if lines else "libfuse does not say why")) from None
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)
+
+
+def _reason(options: MountOptions, line: str) -> str:
+    text = line.removeprefix("fusermount3: ").removeprefix("fuse: ")
+    cure = ""
+    if "ermission denied" in text or "not permitted" in text:
+        cure = f"; mounting needs fusermount3 with its setuid bit, or CAP_SYS_ADMIN: {CONTAINER}"
+    elif "user_allow_other" in text:
+        cure = "; 'echo user_allow_other | sudo tee -a /etc/fuse.conf' allows it"
+    elif "unknown option" in text:
+        cure = "; -o takes the options of mount.fuse3(8)"
+    return f"{options.mountpoint}: cannot be mounted: {text}{cure}"
+
+
+def _start_logging(options: MountOptions) -> None:
+    """To the log file, else to stderr, in place of what the forking process had."""
+    handler: logging.Handler = (
+        logging.StreamHandler() if options.log_file is None else logging.FileHandler(options.log_file)
+    )
+    handler.addFilter(_is_news)
+    logging.basicConfig(level=options.log_level.upper(), format=LOG_FORMAT, handlers=[handler], force=True)
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """False for pyfuse3's complaint that a caller was gone before the reply: an interrupted read, not a fault."""
+    gone = record.args == (os.strerror(errno.ENOENT),)
+    return not (record.name == "pyfuse3" and "fuse_reply_* failed" in str(record.msg) and gone)
