@@ -34,6 +34,9 @@ class Settings(BaseModel):
     model_idle_seconds: float = Field(
         300, ge=1, le=86_400, description="An idle model's process ends after this, seconds"
     )
+    model_memory_mb: int = Field(
+        0, ge=0, description="Cap of a model's address space, MiB (torch reserves much); 0: none"
+    )
     model_queue: int = Field(64, ge=1, le=10_000, description="Requests that may wait for a model; more are refused")
 
     @property

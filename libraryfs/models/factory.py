@@ -2,8 +2,20 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from libraryfs.models import defaults
+from libraryfs.models.client import Worker
+from libraryfs.models.local import LocalEmbedder, LocalLanguageModel, threads
 from libraryfs.models.protocols import Embedder, LanguageModel
 from libraryfs.settings import Settings
+
+_Model = TypeVar("_Model", bound=Embedder | LanguageModel)
+_lock = threading.Lock()
+_made: dict[tuple[Any, ...], Any] = {}
 
 
 def embedder(settings: Settings) -> Embedder | None:
@@ -11,13 +23,69 @@ def embedder(settings: Settings) -> Embedder | None:
 
     One that cannot work (package missing, no such file) is returned too: it raises `ModelUnavailable` when used.
     """
-    raise NotImplementedError
+    if settings.embedder == "none":
+        return None
+    return _shared("embedder", settings, _embedder)
 
 
 def language_model(settings: Settings) -> LanguageModel | None:
     """The language model that LIBRARYFS_LLM names; None for `none`. Like `embedder`."""
-    raise NotImplementedError
+    if settings.llm == "none":
+        return None
+    return _shared("language model", settings, _language_model)
 
 
 def close() -> None:
     """End every worker process and connection that this process's models hold."""
+    with _lock:
+        models = list(_made.values())
+        _made.clear()
+    for model in models:
+        model.close()
+
+
+def _embedder(settings: Settings) -> Embedder:
+    name = settings.embedder
+    if _is_url(name):
+        from libraryfs.models.endpoint import EndpointEmbedder
+
+        return EndpointEmbedder(
+            name, model=settings.embedder_model, key=settings.embedder_key, window=settings.embedder_window
+        )
+    source = defaults.EMBEDDER if name == "default" else Path(name).expanduser()
+    return LocalEmbedder(source, _worker("embedder", settings))
+
+
+def _language_model(settings: Settings) -> LanguageModel:
+    name = settings.llm
+    if _is_url(name):
+        from libraryfs.models.endpoint import EndpointLanguageModel
+
+        return EndpointLanguageModel(name, model=settings.llm_model, key=settings.llm_key, context=settings.llm_context)
+    source = defaults.LANGUAGE_MODEL if name == "default" else Path(name).expanduser()
+    return LocalLanguageModel(source, _worker("language model", settings))
+
+
+def _worker(kind: str, settings: Settings) -> Worker:
+    order = {
+        "kind": kind,
+        "threads": threads(settings.model_threads),
+        "context": settings.llm_context,
+        "memory_bytes": settings.model_memory_mb << 20,
+    }
+    return Worker(order, idle_seconds=settings.model_idle_seconds, waiting=settings.model_queue)
+
+
+def _shared(kind: str, settings: Settings, make: Callable[[Settings], _Model]) -> _Model:
+    prefix = "embedder" if kind == "embedder" else "llm"
+    named = [name for name in Settings.model_fields if name.startswith((prefix, "model_"))]
+    key = (kind, *(getattr(settings, name) for name in named))
+    with _lock:
+        if key not in _made:
+            _made[key] = make(settings)
+        model: _Model = _made[key]
+        return model
+
+
+def _is_url(name: str) -> bool:
+    return name.startswith(("http://", "https://"))

@@ -8,14 +8,15 @@ process died; the next call starts it again), `ModelFailed` (it answered with an
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, NamedTuple, Protocol, TypedDict
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias, TypedDict
 
 from libraryfs.models.cancel import Cancel
 
-Vectors = NDArray[np.float32]
+if TYPE_CHECKING:  # numpy comes with the extra `models`; a mount that asks nothing does not load it
+    import numpy as np
+    from numpy.typing import NDArray
+
+Vectors: TypeAlias = "NDArray[np.float32]"
 FinishReason = Literal["stop", "length"]
 
 

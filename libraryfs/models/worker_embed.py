@@ -1,0 +1,41 @@
+"""A sentence-transformers model in the worker process."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import torch
+from sentence_transformers import SentenceTransformer
+
+from libraryfs.models import wire
+from libraryfs.models.worker_tasks import Task
+
+
+class SentenceModel:
+    """Texts → unit vectors, float32."""
+
+    def __init__(self, path: str, *, threads: int) -> None:
+        torch.set_num_threads(threads)
+        self._model = SentenceTransformer(path, local_files_only=True)
+        self._model.eval()
+
+    def describe(self) -> wire.Header:
+        """Dimension of the vectors, and the longest input in tokens (marks included)."""
+        return {"dimension": len(self._encode(["dimension"])[0]), "max_tokens": int(self._model.max_seq_length)}
+
+    def run(self, task: Task) -> tuple[wire.Header, bytes]:
+        """One batch: the body is a JSON list of texts; the answer's body is float32, row after row."""
+        vectors = self._encode(json.loads(task.body))
+        return {"rows": len(vectors)}, np.ascontiguousarray(vectors, dtype=np.float32).tobytes()
+
+    def _encode(self, texts: list[str]) -> np.ndarray:
+        with torch.inference_mode():
+            vectors: np.ndarray = self._model.encode(
+                texts,
+                batch_size=len(texts),
+                normalize_embeddings=True,
+                convert_to_numpy=True,
+                show_progress_bar=False,
+            )
+        return vectors
