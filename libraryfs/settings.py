@@ -16,6 +16,7 @@ class Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     snapshot: Path | None = Field(None, description="Snapshot file; $XDG_DATA_HOME/libraryfs/library.db when unset")
+    cache: Path | None = Field(None, description="Folder of kept answers; $XDG_CACHE_HOME/libraryfs when unset")
     max_depth: int = Field(5, ge=1, le=100, description="Deepest tree that `tree` gives; more is refused")
     busy_timeout_ms: int = Field(10_000, ge=0, le=600_000, description="Wait for another writer of the snapshot, ms")
     refresh_ms: int = Field(200, ge=10, le=1_000, description="How often a mount looks for committed changes, ms")
@@ -46,6 +47,14 @@ class Settings(BaseModel):
             return self.snapshot.expanduser()
         data = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
         return Path(data) / "libraryfs" / "library.db"
+
+    @property
+    def cache_path(self) -> Path:
+        """The folder to cache in."""
+        if self.cache is not None:
+            return self.cache.expanduser()
+        base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+        return Path(base) / "libraryfs"
 
 
 def settings() -> Settings:

@@ -113,6 +113,41 @@ CREATE TABLE IF NOT EXISTS edges (
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS edges_back ON edges (target_ns, target_id, kind);
 
+-- Eval runs: at most 50 of each eval set (an item), and the pinned one. A set's own rows are kept once, whatever the runs.
+CREATE TABLE IF NOT EXISTS eval_runs (
+    id          INTEGER PRIMARY KEY AUTOINCREMENT,   -- the order of runs; the clock may go backwards
+    ino         INTEGER NOT NULL,
+    at_ns       INTEGER NOT NULL,
+    passed      INTEGER NOT NULL,
+    total       INTEGER NOT NULL,                    -- passed and failed, without errors
+    errors      INTEGER NOT NULL,
+    pinned      INTEGER NOT NULL DEFAULT 0,
+    fingerprint TEXT NOT NULL,                       -- JSON: what the rate depends on besides the content
+    report      TEXT                                 -- JSON: the whole report; of the latest run only
+);
+CREATE INDEX IF NOT EXISTS eval_runs_item ON eval_runs (ino, id);
+
+CREATE TABLE IF NOT EXISTS eval_questions (
+    id         INTEGER PRIMARY KEY,
+    ino        INTEGER NOT NULL,
+    definition TEXT NOT NULL,                        -- JSON: the question, its fragments and its paths
+    UNIQUE (ino, definition)
+);
+
+CREATE TABLE IF NOT EXISTS eval_verdicts (
+    run_id      INTEGER NOT NULL REFERENCES eval_runs (id) ON DELETE CASCADE,
+    position    INTEGER NOT NULL,
+    question_id INTEGER NOT NULL REFERENCES eval_questions (id),
+    outcome     TEXT NOT NULL,                       -- passed, failed or error
+    PRIMARY KEY (run_id, position)
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS eval_verdicts_question ON eval_verdicts (question_id);
+
+CREATE TRIGGER IF NOT EXISTS eval_set_removed AFTER DELETE ON items BEGIN
+    DELETE FROM eval_runs WHERE ino = OLD.ino;
+    DELETE FROM eval_questions WHERE ino = OLD.ino;
+END;
+
 -- What a mount must tell the kernel. op: 1 added, 2 changed, 3 removed, 4 granted, 5 revoked (4, 5: the namespace's folder).
 CREATE TABLE IF NOT EXISTS changes (
     seq          INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -161,3 +196,106 @@ INSERT OR IGNORE INTO entries (ino, parent, name, kind, namespace_id, size, mtim
     (1, 0, CAST('/' AS BLOB), 0, NULL, 0, 0, 0, NULL),
     (2, 1, CAST('ring' AS BLOB), 0, NULL, 0, 0, 0, NULL),
     (3, 1, CAST('agent' AS BLOB), 0, NULL, 0, 0, 0, NULL);
+
+-- What search needs, all of it derived: dropping it costs time, not knowledge.
+--
+-- Invariants
+--   * `unindexed` and `unembedded` are the queues: every file is in the queue, or in `indexed` (`embedded`), never in both.
+--   * taking a file out of `indexed` (`embedded`) takes its words (passages and vectors) away and queues it again, if it
+--     is still there. A change of content or title does so in its own transaction, so nothing derived outlives its source.
+--   * the table `vectors` (sqlite-vec) and its triggers are made with the first vector: only then is the length known.
+
+CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5 (
+    text, content = '', contentless_delete = 1, tokenize = 'porter unicode61 remove_diacritics 2'
+);
+CREATE VIRTUAL TABLE IF NOT EXISTS words_found USING fts5vocab (words, instance);
+
+CREATE TABLE IF NOT EXISTS unindexed (ino INTEGER PRIMARY KEY, namespace_id INTEGER NOT NULL);
+CREATE INDEX IF NOT EXISTS unindexed_namespace ON unindexed (namespace_id);
+CREATE TABLE IF NOT EXISTS indexed (
+    ino          INTEGER PRIMARY KEY,
+    namespace_id INTEGER NOT NULL,
+    words        INTEGER NOT NULL        -- the file's length for BM25; 0: no text
+);
+CREATE TABLE IF NOT EXISTS indexed_totals (
+    namespace_id INTEGER PRIMARY KEY,
+    files        INTEGER NOT NULL,
+    words        INTEGER NOT NULL
+);
+
+CREATE TABLE IF NOT EXISTS embedder (
+    id        INTEGER PRIMARY KEY CHECK (id = 1),
+    model     TEXT NOT NULL,
+    dimension INTEGER NOT NULL
+);
+CREATE TABLE IF NOT EXISTS unembedded (ino INTEGER PRIMARY KEY, namespace_id INTEGER NOT NULL);
+CREATE INDEX IF NOT EXISTS unembedded_namespace ON unembedded (namespace_id);
+CREATE TABLE IF NOT EXISTS embedded (
+    ino          INTEGER PRIMARY KEY,
+    namespace_id INTEGER NOT NULL,
+    digest       BLOB NOT NULL,          -- of the title and the content that were embedded
+    chunker      INTEGER NOT NULL,       -- version of the chunker
+    state        INTEGER NOT NULL        -- texts.TextState: only TEXT has vectors
+);
+CREATE TABLE IF NOT EXISTS passages (
+    pk     INTEGER PRIMARY KEY,          -- rowid in `vectors`
+    ino    INTEGER NOT NULL,
+    seq    INTEGER NOT NULL,
+    start  INTEGER NOT NULL,             -- byte offset in the file
+    length INTEGER NOT NULL,             -- bytes
+    UNIQUE (ino, seq)
+);
+
+CREATE TRIGGER IF NOT EXISTS search_added AFTER INSERT ON entries WHEN NEW.kind >= 5 BEGIN
+    INSERT OR IGNORE INTO unindexed (ino, namespace_id) VALUES (NEW.ino, NEW.namespace_id);
+    INSERT OR IGNORE INTO unembedded (ino, namespace_id) VALUES (NEW.ino, NEW.namespace_id);
+END;
+CREATE TRIGGER IF NOT EXISTS search_changed AFTER UPDATE OF digest ON entries
+WHEN NEW.kind >= 5 AND OLD.digest IS NOT NEW.digest BEGIN
+    DELETE FROM indexed WHERE ino = NEW.ino;
+    DELETE FROM embedded WHERE ino = NEW.ino;
+END;
+CREATE TRIGGER IF NOT EXISTS search_removed AFTER DELETE ON entries WHEN OLD.kind >= 5 BEGIN
+    DELETE FROM indexed WHERE ino = OLD.ino;
+    DELETE FROM embedded WHERE ino = OLD.ino;
+    DELETE FROM unindexed WHERE ino = OLD.ino;
+    DELETE FROM unembedded WHERE ino = OLD.ino;
+END;
+CREATE TRIGGER IF NOT EXISTS search_memory_title AFTER UPDATE OF title ON memories WHEN OLD.title IS NOT NEW.title BEGIN
+    DELETE FROM indexed WHERE ino = NEW.ino;
+    DELETE FROM embedded WHERE ino = NEW.ino;
+END;
+CREATE TRIGGER IF NOT EXISTS search_item_name AFTER UPDATE OF name ON items WHEN OLD.name IS NOT NEW.name BEGIN
+    DELETE FROM indexed WHERE ino = NEW.ino;
+    DELETE FROM embedded WHERE ino = NEW.ino;
+END;
+CREATE TRIGGER IF NOT EXISTS search_artifact_name AFTER UPDATE OF filename ON artifacts
+WHEN OLD.filename IS NOT NEW.filename BEGIN
+    DELETE FROM indexed WHERE ino = NEW.ino;
+    DELETE FROM embedded WHERE ino = NEW.ino;
+END;
+CREATE TRIGGER IF NOT EXISTS indexed_added AFTER INSERT ON indexed BEGIN
+    DELETE FROM unindexed WHERE ino = NEW.ino;
+    INSERT INTO indexed_totals (namespace_id, files, words) VALUES (NEW.namespace_id, NEW.words > 0, NEW.words)
+    ON CONFLICT DO UPDATE SET files = files + (NEW.words > 0), words = words + NEW.words;
+END;
+CREATE TRIGGER IF NOT EXISTS indexed_removed AFTER DELETE ON indexed BEGIN
+    DELETE FROM words WHERE rowid = OLD.ino;
+    UPDATE indexed_totals SET files = files - (OLD.words > 0), words = words - OLD.words
+    WHERE namespace_id = OLD.namespace_id;
+    INSERT OR IGNORE INTO unindexed (ino, namespace_id)
+    SELECT ino, namespace_id FROM entries WHERE ino = OLD.ino AND kind >= 5;
+END;
+CREATE TRIGGER IF NOT EXISTS embedded_added AFTER INSERT ON embedded BEGIN
+    DELETE FROM unembedded WHERE ino = NEW.ino;
+END;
+CREATE TRIGGER IF NOT EXISTS embedded_removed AFTER DELETE ON embedded BEGIN
+    DELETE FROM passages WHERE ino = OLD.ino;
+    INSERT OR IGNORE INTO unembedded (ino, namespace_id)
+    SELECT ino, namespace_id FROM entries WHERE ino = OLD.ino AND kind >= 5;
+END;
+
+INSERT OR IGNORE INTO unindexed (ino, namespace_id)
+SELECT ino, namespace_id FROM entries WHERE kind >= 5 AND ino NOT IN (SELECT ino FROM indexed);
+INSERT OR IGNORE INTO unembedded (ino, namespace_id)
+SELECT ino, namespace_id FROM entries WHERE kind >= 5 AND ino NOT IN (SELECT ino FROM embedded);

@@ -15,6 +15,9 @@ from libraryfs.store.outcome import Outcome, times
 
 _COLUMNS = "ino, namespace_id, id, parent_id, is_folder, name, media_type, metadata, created_ns, updated_ns, source_id"
 
+EVAL_KEYS = ("last_eval_pass_rate", "last_eval_total", "last_eval_at")
+"""Keys of an item's metadata that an eval writes (store/evals.py)."""
+
 
 class Item(NamedTuple):
     """A stored folder or item without its content. `name` is its true name."""
@@ -72,6 +75,9 @@ def upsert(
     if old is None:
         _add(db, namespace, row, body, source_id, now_ns)
         return Outcome.ADDED
+    kept = {key: old.metadata[key] for key in EVAL_KEYS if key in old.metadata and key not in row.metadata}
+    if kept:  # a source knows nothing of them, so importing it again must not drop them
+        row = row.model_copy(update={"metadata": {**row.metadata, **kept}})
     entry = entries.get(db, old.ino)
     assert entry is not None, "an item has an entry"
     created, updated = times(row, old.created_ns, old.updated_ns)

@@ -1,0 +1,155 @@
+"""Runs of eval sets: verdicts of the last 50 of each set, the report of the latest, the rate in its metadata."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any, Final, NamedTuple
+
+import apsw
+
+from libraryfs.store import workspace
+
+KEPT_RUNS: Final = 50
+RATE, TOTAL, AT = workspace.EVAL_KEYS
+
+_COLUMNS = "id, at_ns, passed, total, errors, pinned, fingerprint"
+
+
+class Run(NamedTuple):
+    """A stored run. `id` grows from run to run; `fingerprint` is JSON."""
+
+    id: int
+    at_ns: int
+    passed: int
+    total: int
+    errors: int
+    pinned: bool
+    fingerprint: str
+
+
+class NewRun(NamedTuple):
+    """A run to store. `verdicts` are (definition, outcome) in the set's order."""
+
+    at_ns: int
+    passed: int
+    total: int
+    errors: int
+    fingerprint: str
+    verdicts: Sequence[tuple[str, str]]
+
+
+class Rate(NamedTuple):
+    """The rate that an item's metadata holds, as counts."""
+
+    passed: int
+    total: int
+    at: str
+
+
+def _run(row: tuple[Any, ...]) -> Run:
+    return Run._make((*row[:5], bool(row[5]), row[6]))
+
+
+def latest(db: apsw.Connection, ino: int) -> Run | None:
+    """The last run of an eval set."""
+    row = db.execute(f"SELECT {_COLUMNS} FROM eval_runs WHERE ino = ? ORDER BY id DESC LIMIT 1", (ino,)).fetchone()
+    return _run(row) if row else None
+
+
+def pinned(db: apsw.Connection, ino: int) -> Run | None:
+    """The run that is the set's baseline."""
+    row = db.execute(
+        f"SELECT {_COLUMNS} FROM eval_runs WHERE ino = ? AND pinned ORDER BY id DESC LIMIT 1", (ino,)
+    ).fetchone()
+    return _run(row) if row else None
+
+
+def find(db: apsw.Connection, ino: int, run_id: int) -> Run | None:
+    """A kept run of this set by its number."""
+    row = db.execute(f"SELECT {_COLUMNS} FROM eval_runs WHERE ino = ? AND id = ?", (ino, run_id)).fetchone()
+    return _run(row) if row else None
+
+
+def every(db: apsw.Connection, ino: int) -> list[Run]:
+    """The kept runs of a set, oldest first."""
+    return [_run(row) for row in db.execute(f"SELECT {_COLUMNS} FROM eval_runs WHERE ino = ? ORDER BY id", (ino,))]
+
+
+def verdicts(db: apsw.Connection, run_id: int) -> list[tuple[str, str]]:
+    """(definition, outcome) of each question of a run, in the order of the set."""
+    return list(
+        db.execute(
+            "SELECT definition, outcome FROM eval_verdicts JOIN eval_questions ON eval_questions.id = question_id"
+            " WHERE run_id = ? ORDER BY position",
+            (run_id,),
+        )
+    )
+
+
+def report(db: apsw.Connection, run_id: int) -> str | None:
+    """The report of a run as JSON, where it is still kept."""
+    row = db.execute("SELECT report FROM eval_runs WHERE id = ?", (run_id,)).fetchone()
+    return row[0] if row else None
+
+
+def stored_rate(metadata: dict[str, Any]) -> Rate | None:
+    """The rate in an item's metadata; None where there is none, or something that a run did not write."""
+    rate, total = metadata.get(RATE), metadata.get(TOTAL)
+    if not isinstance(rate, int | float) or not isinstance(total, int) or isinstance(rate, bool) or total < 1:
+        return None
+    passed = round(rate * total)
+    if not 0 <= passed <= total or abs(passed / total - rate) > 0.5 / total:
+        return None
+    return Rate(passed, total, str(metadata.get(AT, "")))
+
+
+def add(db: apsw.Connection, item: workspace.Item, run: NewRun) -> int:
+    """Stores a run and its rate in the item's metadata, lets the oldest fall off, and gives the run's number.
+
+    Writes nothing else: the item's content, size and times stay. To be called inside a transaction.
+    """
+    db.execute(
+        "INSERT INTO eval_runs (ino, at_ns, passed, total, errors, fingerprint) VALUES (?, ?, ?, ?, ?, ?)",
+        (item.ino, run.at_ns, run.passed, run.total, run.errors, run.fingerprint),
+    )
+    run_id = db.last_insert_rowid()
+    db.executemany(
+        "INSERT OR IGNORE INTO eval_questions (ino, definition) VALUES (?, ?)",
+        [(item.ino, definition) for definition, _ in run.verdicts],
+    )
+    db.executemany(
+        "INSERT INTO eval_verdicts (run_id, position, question_id, outcome)"
+        " SELECT ?, ?, id, ? FROM eval_questions WHERE ino = ? AND definition = ?",
+        [
+            (run_id, position, outcome, item.ino, definition)
+            for position, (definition, outcome) in enumerate(run.verdicts)
+        ],
+    )
+    moment = datetime.fromtimestamp(run.at_ns / 1e9, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    written = {RATE: run.passed / run.total, TOTAL: run.total, AT: moment}
+    workspace.set_metadata(db, item.ino, {**item.metadata, **written})
+    _let_go(db, item.ino)
+    return run_id
+
+
+def keep_report(db: apsw.Connection, ino: int, run_id: int, text: str) -> None:
+    """Keeps the report of a run, and lets those of the set's other runs go."""
+    db.execute("UPDATE eval_runs SET report = NULL WHERE ino = ? AND report IS NOT NULL", (ino,))
+    db.execute("UPDATE eval_runs SET report = ? WHERE id = ?", (text, run_id))
+
+
+def pin(db: apsw.Connection, ino: int, run_id: int) -> None:
+    """Makes a run the set's baseline, in place of an earlier one."""
+    db.execute("UPDATE eval_runs SET pinned = (id = ?) WHERE ino = ?", (run_id, ino))
+
+
+def _let_go(db: apsw.Connection, ino: int) -> None:
+    db.execute(
+        "DELETE FROM eval_runs WHERE ino = ?1 AND NOT pinned AND id NOT IN"
+        " (SELECT id FROM eval_runs WHERE ino = ?1 ORDER BY id DESC LIMIT ?2)",
+        (ino, KEPT_RUNS),
+    )
+    db.execute(
+        "DELETE FROM eval_questions WHERE ino = ? AND NOT EXISTS"
+        " (SELECT 1 FROM eval_verdicts WHERE question_id = eval_questions.id)",
+        (ino,),
+    )
