@@ -75,13 +75,14 @@ class FolderSource:
         path = names.to_bytes(name).decode("utf-8", "surrogateescape")
         place = self._place(path)
         if noted is True:
-            return Loaded(self._item(path, is_folder=True), of_bytes(b""), mtime_ns)
+            return Loaded(self._item(path, is_folder=True), of_bytes(b""), mtime_ns, is_path_id=True)
         body = read_body(self.root, path, size, mtime_ns)
         if place == "workspace":
-            return Loaded(self._item(path, is_folder=False), body, mtime_ns)
+            return Loaded(self._item(path, is_folder=False), body, mtime_ns, is_path_id=True)
         if place == "artifacts":
-            return Loaded(self._artifact(path), body, mtime_ns)
-        return Loaded(self._memory(path, FrontMatter(*noted)), body, mtime_ns)
+            return Loaded(self._artifact(path), body, mtime_ns, is_path_id=True)
+        front = FrontMatter(*noted)
+        return Loaded(self._memory(path, front), body, mtime_ns, is_path_id=front.id is None)
 
     def close(self) -> None:
         """Nothing stays open between two files."""

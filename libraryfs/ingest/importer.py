@@ -15,7 +15,7 @@ from libraryfs.ingest.files import show
 from libraryfs.ingest.folder import FolderSource
 from libraryfs.ingest.jsonl import JsonlSource
 from libraryfs.ingest.report import ImportReport, Progress, no_progress
-from libraryfs.ingest.source import ContentRow, Loaded, Source
+from libraryfs.ingest.source import Loaded, Source
 from libraryfs.paths import parse_namespace
 from libraryfs.rows import ArtifactRow, EdgeRow, GrantRow, MemoryRow, NamespaceRow, WorkspaceRow
 from libraryfs.store import access, artifacts, edges, inodes, memory, namespaces, sources, workspace
@@ -147,23 +147,17 @@ class _Import:
             raise InvalidSource(f"{staged.place}: {error}. Nothing was imported") from None
         setattr(self.report, outcome.value, getattr(self.report, outcome.value) + 1)
         if outcome is Outcome.CHANGED and staged.owner not in (None, source_id):
-            self._replaced(db, staged, loaded.row)
+            self._replaced(db, staged, loaded)
 
-    def _replaced(self, db: "apsw.Connection", staged: StagedRow, row: ContentRow) -> None:
+    def _replaced(self, db: "apsw.Connection", staged: StagedRow, loaded: Loaded) -> None:
         """Another source's row was written over. Two folders that are both there would do so for ever: refused."""
-        other = sources.uri(db, staged.owner) if staged.owner is not None else ""
-        kind, _, path = other.partition(":")
-        if (
-            isinstance(self.source, FolderSource)
-            and kind == "folder"
-            and os.path.isdir(path)
-            and row.id == staged.locator
-        ):
+        kind, _, path = sources.uri(db, staged.owner or 0).partition(":")
+        if loaded.is_path_id and kind == "folder" and os.path.isdir(path):
             raise InvalidSource(
-                f"{staged.place}: {path} has another file of this path for {row.namespace}; give one of them an"
-                " id in its front matter, or import both from one folder. Nothing was imported"
+                f"{staged.place}: {path} has another file of this path for {staged.namespace}; import both from one"
+                " folder, or give a memory an id in its front matter. Nothing was imported"
             )
-        self.report.warn(f"{staged.place}: replaced the row {row.id} that came from {path or other}")
+        self.report.warn(f"{staged.place}: replaced the row {loaded.row.id} that came from {path}")
 
 
 def _upsert(db: "apsw.Connection", namespace: Namespace, loaded: Loaded, source_id: int, time_ns: int) -> Outcome:

@@ -3,6 +3,7 @@
 import base64
 import binascii
 import json
+import math
 from collections.abc import Iterator
 from hashlib import blake2b
 from pathlib import Path
@@ -100,7 +101,7 @@ class JsonlSource:
 
     def _row(self, line: bytes, number: int) -> Any:
         try:
-            value = json.loads(line, parse_constant=_no_constant)
+            value = json.loads(line, parse_constant=_no_constant, parse_float=_finite)
         except UnicodeDecodeError:
             self._refuse(number, "not UTF-8")
         except json.JSONDecodeError as error:
@@ -159,6 +160,13 @@ def _bytes(row: MemoryRow | WorkspaceRow | ArtifactRow | PartRow) -> bytes:
 
 def _no_constant(name: str) -> Never:
     raise ValueError(f"{name} is not a JSON number")
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"{text} is not a finite number")
+    return value
 
 
 def _reason(error: ValidationError) -> str:

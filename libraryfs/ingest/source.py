@@ -26,12 +26,14 @@ class Scanned(NamedTuple):
 class Loaded(NamedTuple):
     """A row again, now with its content; the row's own content fields are not looked at.
 
+    `is_path_id` says that its id is its path in the source, for want of one.
     `time_ns` is the time of a row that gives none, where it is new or has changed; None is the time of the import.
     """
 
     row: ContentRow
     body: Body
     time_ns: int | None = None
+    is_path_id: bool = False
 
 
 class Source(Protocol):
