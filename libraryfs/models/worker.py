@@ -20,13 +20,13 @@ from libraryfs.models.spawn import OUT_OF_MEMORY
 from libraryfs.models.worker_tasks import Model, Requests, Send, Stopped, Task
 
 NICE = 10
-"""How much below normal the worker's priority is: the mount and the user's programs come first."""
+"""How far the worker's priority is below the normal."""
 
 
 def main() -> None:
     """Serve the socket whose number is the first argument, until its other end closes."""
     connection = socket.socket(fileno=int(sys.argv[1]))
-    _be_modest()
+    _go_first_when_memory_ends()
     order, _ = wire.receive(connection)
     _limit_memory(order["memory_bytes"])
     lock = threading.Lock()
@@ -42,6 +42,7 @@ def main() -> None:
     except BaseException as error:
         send({"failed": _as_error(error)})
         _leave(1)
+    _be_nice()
     while True:
         task = requests.next()
         send({"id": task.header["id"], "started": True})
@@ -77,9 +78,19 @@ def _read(connection: socket.socket, requests: Requests, send: Send) -> None:
     _leave(0)
 
 
-def _be_modest() -> None:
-    """Below the mount in priority, and before it when the kernel must end a process for lack of memory."""
-    os.nice(NICE)
+def _be_nice() -> None:
+    """Lower the priority of every thread: the mount and the user's programs come first.
+
+    Only now: somebody waits for the loading, which is short. Linux keeps a priority for each thread, and threads that
+    start later take it from the one that starts them.
+    """
+    for thread in os.listdir("/proc/self/task"):
+        with contextlib.suppress(ProcessLookupError):
+            os.setpriority(os.PRIO_PROCESS, int(thread), NICE)
+
+
+def _go_first_when_memory_ends() -> None:
+    """Tell the kernel to end this process, and not the mount, for lack of memory."""
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w", encoding="ascii") as file:
         file.write("500")
 

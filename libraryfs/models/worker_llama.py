@@ -130,7 +130,7 @@ class LlamaModel:
             yield total, len(tokens)
 
     def _room(self, prompt: list[int], reply: int = 1) -> int:
-        room = self._size - len(prompt)
+        room: int = self._size - len(prompt)
         if room < reply:
             raise PromptTooLong(
                 f"the prompt has {len(prompt)} tokens, and the model's context holds {self._size} with the reply; "
