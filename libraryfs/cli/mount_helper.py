@@ -18,7 +18,7 @@ _ON_OR_OFF: Final = frozenset(
 _PLAIN: Final = frozenset(
     ("defaults", "rw", "ro", "nofail", "_netdev", "strictatime", "async", "sync", "silent", "loud")
 )
-FOR_FUSE: Final = frozenset({"auto_unmount", "noexec", "nosuid", "nodev", "dirsync", "noatime"})
+FOR_FUSE: Final = frozenset({"noexec", "nosuid", "nodev", "dirsync", "noatime"})
 EPILOG = """\b
 Examples:
   mount.libraryfs /srv/library.db /mnt/library -o as=alice,allow_other
@@ -78,7 +78,7 @@ def command(
             flags.append(option)
         elif not (_is_for_mount(option) or sloppy):
             raise click.BadParameter(
-                f"no option {option!r}; own ones: as=, log_file=, log_level=, allow_other", param_hint="-o"
+                f"no option {option!r}; libraryfs has as=, log_file=, log_level=, allow_other", param_hint="-o"
             )
     level = own.get("log_level", "info" if verbose else "warning")
     if level not in LOG_LEVELS:
