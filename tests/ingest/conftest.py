@@ -6,8 +6,11 @@ import pytest
 from libraryfs.ingest.importer import import_source
 from libraryfs.ingest.report import ImportReport
 from libraryfs.store.snapshot import Snapshot
+from tests.store.conftest import build
 
 Importing = Callable[..., ImportReport]
+
+__all__ = ["Importing", "bring", "build", "snapshot"]
 
 
 @pytest.fixture
