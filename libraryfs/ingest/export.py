@@ -147,7 +147,10 @@ def _with_content(db: "apsw.Connection", row: Json, entry: Entry) -> Iterator[Js
 def _edges(db: "apsw.Connection", chosen: list[Namespace]) -> Iterator[Json]:
     paths = {one.id: one.path for one in namespaces.every(db)}
     for one in chosen:
-        for edge in edges.of_namespace(db, one.id):
+        found = edges.of_namespace(db, one.id)
+        # by path: the numbers of namespaces differ between two equal snapshots
+        found.sort(key=lambda edge: (edge.source_id, edge.kind, paths[edge.target_ns], edge.target_id))
+        for edge in found:
             line = {"store": "edge", "namespace": one.path, "source": edge.source_id, "kind": edge.kind}
             line["target"] = edge.target_id
             if edge.target_ns != one.id:
