@@ -1,18 +1,45 @@
 """Question and scope → evidence: nearest items, expanded over edges, merged, current before superseded."""
 
-from collections.abc import Sequence
-from typing import Literal
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Final, Literal, NamedTuple
 
-from libraryfs.ask.evidence import Evidence, Retrieval
+from libraryfs.ask import fusion
+from libraryfs.ask.evidence import Evidence, Origin, Retrieval
+from libraryfs.ask.graph import Graph
+from libraryfs.ask.scope import search_scope
+from libraryfs.errors import Cancelled, ModelError, PathNotFound
 from libraryfs.library.resolver import Library
 from libraryfs.models.cancel import Cancel
 from libraryfs.models.protocols import Embedder
 from libraryfs.nodes import Entry
+from libraryfs.store import bodies, keywords, texts, vectors
+from libraryfs.store.search_scope import SearchScope
 
 __all__ = ["NEAREST", "Evidence", "Retrieval", "retrieve"]
 
-NEAREST = 5
-"""Items that a vector search gives for each path (fixed)."""
+NEAREST: Final = 5
+"""Items that a search gives for each path (fixed)."""
+KEYWORD_SCORE: Final = 0.5
+"""Score of an item that keywords found where there is no vector search."""
+HOP: Final = 0.05
+"""An item over an edge scores this much less than the one that it was reached from."""
+MAX_GRAPH: Final = 50
+"""Items over edges, at most."""
+LEG: Final = 50
+"""Items of each leg that hybrid retrieval fuses."""
+
+Mode = Literal["vector", "hybrid"]
+
+
+class _Hit(NamedTuple):
+    ino: int
+    score: float
+    origin: Origin
+    similarity: float | None = None
+    start: int | None = None
+    length: int = 0
 
 
 def retrieve(
@@ -21,12 +48,205 @@ def retrieve(
     question: str,
     scopes: Sequence[Entry],
     *,
-    retrieval: Literal["vector", "hybrid"] = "vector",
+    retrieval: Mode = "vector",
     cancel: Cancel | None = None,
 ) -> Retrieval:
     """The evidence for `question` in the folders and files `scopes`, as the library's principal sees it.
 
-    Without an embedder, with one that fails, or without vectors in the scopes, keywords are searched and `degraded`
-    says so. Raises Cancelled, DeadlineExceeded, SnapshotError; a failing model raises nothing.
+    Without an embedder, with one that fails or is late, or without vectors in the library, keywords are searched and
+    `degraded` says so. Raises Cancelled, SnapshotError; a failing model raises nothing.
     """
-    raise NotImplementedError
+    run = _Run(library, question, cancel or Cancel())
+    with run.timed("embed"):
+        run.embed(embedder)
+    with library.snapshot.db:  # one moment of the snapshot for all that follows
+        with run.timed("search"):
+            run.search(scopes, retrieval)
+        with run.timed("graph"):
+            run.expand()
+        with run.timed("load"):
+            evidence = run.load()
+    return Retrieval(
+        evidence=evidence,
+        degraded=tuple(run.degraded),
+        left_out=run.left_out,
+        sources=run.sources,
+        milliseconds=run.milliseconds,
+    )
+
+
+class _Run:
+    """The state of one retrieval between its steps."""
+
+    def __init__(self, library: Library, question: str, cancel: Cancel) -> None:
+        self.library = library
+        self.db = library.snapshot.db
+        self.question = question
+        self.cancel = cancel
+        self.vector: bytes | None = None
+        self.hits: dict[int, _Hit] = {}
+        self.paths: dict[int, str | None] = {}
+        self.graph = Graph(library)
+        self.degraded: list[str] = []
+        self.left_out = 0
+        self.sources = 0
+        self.milliseconds: dict[str, float] = {}
+
+    @contextmanager
+    def timed(self, step: str) -> Iterator[None]:
+        """Notes the step's milliseconds; stops before it when the asker is gone."""
+        if self.cancel.cancelled:
+            raise Cancelled()
+        began = time.perf_counter()
+        yield
+        self.milliseconds[step] = round((time.perf_counter() - began) * 1000, 3)
+
+    def embed(self, embedder: Embedder | None) -> None:
+        """The question's vector, or the reason why there is none."""
+        if embedder is None:
+            self.degraded.append("no embedding model is set: searched by keywords")
+            return
+        try:
+            if vectors.embedder(self.db) is None:
+                self.degraded.append(
+                    "the library has no vectors yet ('libraryfs embed' makes them): searched by keywords"
+                )
+                return
+            vectors.check_embedder(self.db, embedder.model, embedder.dimension)
+            read = len(embedder.offsets(self.question))
+            if read > embedder.window:
+                self.degraded.append(
+                    f"the question has {read} tokens, and the embedding model reads the first {embedder.window}"
+                )
+            self.vector = embedder.embed([self.question], self.cancel)[0].tobytes()
+            self.library.snapshot.enable_vectors()
+        except Cancelled:
+            raise
+        except ModelError as error:
+            self.degraded.append(f"{error}: searched by keywords")
+
+    def search(self, scopes: Sequence[Entry], mode: Mode) -> None:
+        """The hits of each scope; of two for one item, the one with the higher score stays."""
+        matched = shown = 0
+        searched: set[int] = set()
+        for scope in dict.fromkeys(search_scope(self.library, entry) for entry in scopes):
+            searched.update(scope.namespaces)
+            if self.vector is None:
+                found = keywords.search(self.db, self.question, scope, NEAREST, self.reachable)
+                matched += found.matched
+                shown += len(found.best)
+                self._add([_Hit(one.ino, KEYWORD_SCORE, "fallback") for one in found.best])
+            elif mode == "hybrid":
+                self._add(self._hybrid(scope, self.vector))
+            else:
+                near = vectors.nearest(self.db, self.vector, scope, NEAREST, self.reachable)
+                self._add([_Hit(one.ino, _score(rank), "vector", *one[1:]) for rank, one in enumerate(near)])
+        if matched > shown:
+            self.left_out += matched - shown
+            self.degraded.append(f"{matched - shown} more files have words of the question and were left out")
+        self._note_waiting(tuple(searched), mode)
+
+    def _note_waiting(self, namespaces: tuple[int, ...], mode: Mode) -> None:
+        if self.vector is not None and (count := vectors.count_queued(self.db, namespaces)):
+            self.degraded.append(f"{count} files have no vectors yet and were not searched: run 'libraryfs embed'")
+        by_words = self.vector is None or mode == "hybrid"
+        if by_words and (count := keywords.count_queued(self.db, namespaces)):
+            self.degraded.append(f"{count} files are not indexed for keywords yet: run 'libraryfs embed'")
+
+    def _hybrid(self, scope: SearchScope, vector: bytes) -> list[_Hit]:
+        near = {one.ino: one for one in vectors.nearest(self.db, vector, scope, LEG, self.reachable)}
+        found = keywords.search(self.db, self.question, scope, LEG, self.reachable)
+        shares = {one.ino: one.share for one in found.best}
+        by_words = [ino for ino in shares if ino not in near]
+        measured = {**vectors.similarities(self.db, vector, by_words), **near}
+        floor = found.best[-1].share if found.matched > len(found.best) else 0.0
+        ranked = fusion.fused({ino: one.similarity for ino, one in measured.items()}, shares, floor)
+        self.sources += 1
+        hits = []
+        for rank, ino in enumerate(ranked[:NEAREST]):
+            one = measured.get(ino)
+            place = (one.similarity, one.start, one.length) if one else (None, None, 0)
+            hits.append(_Hit(ino, _score(rank), "vector" if ino in near else "fallback", *place))
+        return hits
+
+    def _add(self, hits: Sequence[_Hit]) -> None:
+        self.sources += 1 if hits else 0
+        for hit in hits:
+            if hit.ino not in self.hits or self.hits[hit.ino].score < hit.score:
+                self.hits[hit.ino] = hit
+
+    def reachable(self, ino: int) -> bool:
+        """Whether the principal can open the item by a path."""
+        return self.path(ino) is not None
+
+    def path(self, ino: int) -> str | None:
+        """The path of an item; None when it is hidden, gone, or reached by no path."""
+        if ino not in self.paths:
+            try:
+                self.paths[ino] = self.library.path_of(self.library.entry(ino))
+            except PathNotFound:
+                self.paths[ino] = None
+        return self.paths[ino]
+
+    def expand(self) -> None:
+        """One hop from each hit, the best first; an item that is a better hit already stays as it is."""
+        reached: dict[int, float] = {}
+        for seed in sorted(self.hits.values(), key=lambda hit: (-hit.score, hit.ino)):
+            node = self.graph.node(seed.ino)
+            for other in self.graph.neighbours(node) if node else ():
+                if other.ino not in self.hits and self.reachable(other.ino):
+                    reached.setdefault(other.ino, seed.score - HOP)
+        kept = list(reached.items())[:MAX_GRAPH]
+        if len(reached) > len(kept):
+            self.left_out += len(reached) - len(kept)
+            self.degraded.append(f"{len(reached) - len(kept)} more memories over edges were left out")
+        near = vectors.similarities(self.db, self.vector, [ino for ino, _ in kept]) if self.vector else {}
+        self._add([_Hit(ino, score, "graph", *(near[ino][1:] if ino in near else ())) for ino, score in kept])
+
+    def load(self) -> tuple[Evidence, ...]:
+        """The evidence in order: by score, then by closeness, a current memory before those that it replaces."""
+        order = sorted(self.hits.values(), key=lambda hit: (-hit.score, -(hit.similarity or 0.0), hit.ino))
+        placed: dict[int, Evidence] = {}
+        for hit in order:
+            node = self.graph.node(hit.ino)
+            current = self.graph.current(node) if node else None
+            if current is not None and current.ino in self.hits:
+                self._place(placed, self.hits[current.ino], None)
+            self._place(placed, hit, current.id if current and self.reachable(current.ino) else None)
+        return tuple(placed.values())
+
+    def _place(self, placed: dict[int, Evidence], hit: _Hit, superseded_by: str | None) -> None:
+        path = self.path(hit.ino)
+        if hit.ino in placed or path is None:
+            return
+        entry = self.library.entry(hit.ino)
+        start, excerpt = self._excerpt(entry, hit)
+        placed[hit.ino] = Evidence(
+            id=texts.row_id(self.db, entry),
+            path=path,
+            score=round(hit.score, 4),
+            origin=hit.origin,
+            similarity=None if hit.similarity is None else round(hit.similarity, 6),
+            excerpt=excerpt,
+            superseded_by=superseded_by,
+            title=texts.title(self.db, entry),
+            ino=entry.ino,
+            namespace_id=entry.namespace_id or 0,
+            start=start,
+            size=entry.size,
+        )
+
+    def _excerpt(self, entry: Entry, hit: _Hit) -> tuple[int, str]:
+        """(byte offset, text) of the nearest passage; without one, of the passage with most words of the question."""
+        if hit.start is not None:
+            data = bodies.read(self.db, entry, hit.start, hit.length)
+            return hit.start, data.decode("utf-8", "replace")
+        text = texts.load(self.db, entry.ino, keywords.MAX_TEXT_BYTES)
+        if text is None or not text.text:
+            return 0, ""
+        start, end = keywords.best_passage(self.db, text.text, self.question)
+        return text.size_of(0, start), text.text[start:end]
+
+
+def _score(rank: int) -> float:
+    return 1 - rank / 100

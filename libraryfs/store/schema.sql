@@ -208,6 +208,7 @@ INSERT OR IGNORE INTO entries (ino, parent, name, kind, namespace_id, size, mtim
 CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5 (
     text, content = '', contentless_delete = 1, tokenize = 'porter unicode61 remove_diacritics 2'
 );
+INSERT INTO words (words, rank) VALUES ('hashsize', 16777216);  -- bytes that a writer collects before it writes them out
 CREATE VIRTUAL TABLE IF NOT EXISTS words_found USING fts5vocab (words, instance);
 
 CREATE TABLE IF NOT EXISTS unindexed (ino INTEGER PRIMARY KEY, namespace_id INTEGER NOT NULL);

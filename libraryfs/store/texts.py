@@ -1,0 +1,95 @@
+"""The text of a file, as search sees it: its title and its content, or why it has none."""
+
+from enum import IntEnum
+from typing import Final, NamedTuple
+
+import apsw
+
+from libraryfs.nodes import Entry, Kind
+from libraryfs.store import bodies, entries, names
+
+_BINARY_TYPES: Final = ("image/", "audio/", "video/", "font/", "application/pdf", "application/zip")
+_SEARCHED: Final = {
+    int(Kind.MEMORY): "SELECT title, NULL, id FROM memories WHERE ino = ?",
+    int(Kind.ITEM): "SELECT name, media_type, id FROM items WHERE ino = ?",
+    int(Kind.ARTIFACT): "SELECT filename, media_type, id FROM artifacts WHERE ino = ?",
+}
+
+
+class TextState(IntEnum):
+    """Whether a file has text to search. The numbers are stored."""
+
+    TEXT = 0
+    BLANK = 1
+    TOO_LONG = 2
+    BINARY = 3
+
+
+class Text(NamedTuple):
+    """A file's text. Where `state` is not TEXT, `text` is empty.
+
+    `text` has one U+FFFD for each byte of a memory that is not UTF-8; `size_of` gives true byte lengths all the same.
+    """
+
+    entry: Entry
+    title: str
+    text: str
+    state: TextState
+    raw: str
+    """The text with surrogate escapes in place of U+FFFD: `raw[:n]` encodes to the bytes before character n."""
+
+    def size_of(self, start: int, end: int) -> int:
+        """Bytes in the file of the characters from `start` to `end`."""
+        return len(self.raw[start:end].encode("utf-8", "surrogateescape"))
+
+
+def load(db: apsw.Connection, ino: int, max_bytes: int) -> Text | None:
+    """The text of a file; None when it is gone or not a file. Content over `max_bytes` is not read."""
+    entry = entries.get(db, ino)
+    if entry is None or entry.kind not in _SEARCHED:
+        return None
+    row = db.execute(_SEARCHED[entry.kind], (ino,)).fetchone()
+    if row is None:
+        return None
+    title = printable(names.from_bytes(row[0]))
+    if entry.size > max_bytes:
+        return Text(entry, title, "", TextState.TOO_LONG, "")
+    if entry.kind != Kind.MEMORY and is_binary_type(row[1]):
+        return Text(entry, title, "", TextState.BINARY, "")
+    data = bodies.read(db, entry, 0, entry.size)
+    if b"\0" in data:
+        return Text(entry, title, "", TextState.BINARY, "")
+    raw = data.decode("utf-8", "surrogateescape")
+    text = printable(raw)
+    if text != raw and entry.kind != Kind.MEMORY:
+        return Text(entry, title, "", TextState.BINARY, "")
+    if not text or text.isspace():
+        return Text(entry, title, "", TextState.BLANK, "")
+    return Text(entry, title, text, TextState.TEXT, raw)
+
+
+def title(db: apsw.Connection, entry: Entry) -> str:
+    """The title of a memory, the name of an item, the filename of an artifact."""
+    row = db.execute(_SEARCHED[entry.kind], (entry.ino,)).fetchone()
+    return printable(names.from_bytes(row[0])) if row else ""
+
+
+def row_id(db: apsw.Connection, entry: Entry) -> str:
+    """The id that a file's row has in its store."""
+    row = db.execute(_SEARCHED[entry.kind], (entry.ino,)).fetchone()
+    return str(row[2]) if row else ""
+
+
+def is_binary_type(media_type: str | None) -> bool:
+    """Whether a media type says that content is not text; what it does not say, the bytes do."""
+    kind = (media_type or "").lower()
+    return kind.startswith(_BINARY_TYPES) and not kind.endswith(("+xml", "+json"))
+
+
+def printable(text: str) -> str:
+    """The text with U+FFFD, one for one, in place of the surrogates that no UTF-8 can hold."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return "".join("\ufffd" if "\ud800" <= char <= "\udfff" else char for char in text)
+    return text
