@@ -19,7 +19,7 @@ STORES: Final = ("memory", "item", "artifact")
 """The stores' names in inode numbers, in the order of `sources.ROW_TABLES`."""
 
 _BATCH: Final = 2000
-_CACHE_KIB: Final = 256 * 1024
+_CACHE_KIB: Final = 128 * 1024
 _TABLES: Final = """
 CREATE TEMP TABLE read_rows (ino INTEGER, store INTEGER, namespace INTEGER, locator TEXT, place TEXT);
 CREATE TEMP TABLE read_edges (source_ns INTEGER, source_id TEXT, kind TEXT, target_ns INTEGER, target_id TEXT);
