@@ -34,6 +34,10 @@ class Verdict(BaseModel):
             outcome=outcome,
         )
 
+    def is_same_question(self, other: "Verdict") -> bool:
+        """Whether two verdicts of one wording are about the same fragments and paths."""
+        return self.expected == other.expected and self.asked == other.asked
+
 
 class Fingerprint(BaseModel):
     """What a rate depends on besides the library's content: runs that differ here are not comparable."""
@@ -142,7 +146,7 @@ def compare(before: RunRecord, now: RunRecord) -> Comparison:
     both = [
         (old[verdict.key], verdict)
         for verdict in now.verdicts
-        if verdict.key in old and _same(old[verdict.key], verdict)
+        if verdict.key in old and old[verdict.key].is_same_question(verdict)
     ]
     judged = [(a, b) for a, b in both if "error" not in (a.outcome, b.outcome)]
     flips = tuple(
@@ -174,10 +178,6 @@ def compare(before: RunRecord, now: RunRecord) -> Comparison:
     )
 
 
-def _same(before: Verdict, now: Verdict) -> bool:
-    return before.expected == now.expected and before.asked == now.asked
-
-
 def set_change(before: tuple[Verdict, ...], now: tuple[Verdict, ...]) -> SetChange:
     """What was added, removed, reworded and regraded between the sets of two runs."""
     old, new = {verdict.key: verdict for verdict in before}, {verdict.key: verdict for verdict in now}
@@ -189,7 +189,7 @@ def set_change(before: tuple[Verdict, ...], now: tuple[Verdict, ...]) -> SetChan
         added=tuple(verdict.question for verdict in added if verdict.key not in come),
         removed=tuple(verdict.question for verdict in removed if verdict.key not in gone),
         reworded=tuple(Reworded(before=a.question, now=b.question) for a, b in pairs),
-        regraded=tuple(new[key].question for key in new if key in old and not _same(old[key], new[key])),
+        regraded=tuple(new[key].question for key in new if key in old and not old[key].is_same_question(new[key])),
     )
 
 

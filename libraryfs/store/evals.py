@@ -1,11 +1,11 @@
 """Runs of eval sets: verdicts of the last 50 of each set, the report of the latest, the rate in its metadata."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
 import apsw
 
+from libraryfs.rows import iso
 from libraryfs.store import workspace
 
 KEPT_RUNS: Final = 50
@@ -124,8 +124,7 @@ def add(db: apsw.Connection, item: workspace.Item, run: NewRun) -> int:
             for position, (definition, outcome) in enumerate(run.verdicts)
         ],
     )
-    moment = datetime.fromtimestamp(run.at_ns / 1e9, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    written = {RATE: run.passed / run.total, TOTAL: run.total, AT: moment}
+    written = {RATE: run.passed / run.total, TOTAL: run.total, AT: iso(run.at_ns)}
     workspace.set_metadata(db, item.ino, {**item.metadata, **written})
     _let_go(db, item.ino)
     return run_id

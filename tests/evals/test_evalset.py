@@ -12,7 +12,7 @@ from libraryfs.evals.evalset import ABSTAIN, parse_evalset
 
 def test_a_whole_set() -> None:
     found = parse_evalset(
-        b"---\nllm_judge: false\npaths: /ring/dev\nrepeats: 3\n---\n# Our set\n\nProse, and a list that is not a question's:"
+        b"---\nllm_judge: false\npaths: /ring/dev\nrepeats: 3\n---\n# Our set\n\nProse, and a list of nobody's:"
         b"\n\n"
         b"- stray\n\n## When do *we* `deploy`?\n\npaths: /ring/dev/decisions, `/ring/dev/policies`\n\n"
         b"- **Thursday**\n- [after the stand-up](https://example.org)\n\n### A note\n\nprose\n\n"

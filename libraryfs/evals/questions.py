@@ -1,0 +1,61 @@
+"""The repeats of a question → its line in the report."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from libraryfs.evals.asking import AskedQuestion
+from libraryfs.evals.load import Loaded
+from libraryfs.evals.report import QuestionReport
+from libraryfs.evals.score import Outcome, Score
+from libraryfs.evals.statistics import flip_rate
+
+
+class Repeat(NamedTuple):
+    """One answer to a question, and its verdict."""
+
+    asked: AskedQuestion
+    score: Score
+
+
+def error(reason: str) -> Score:
+    """The verdict on a question that has no answer to judge."""
+    return Score(outcome="error", miss="error", error=reason)
+
+
+def majority(repeats: Sequence[Repeat]) -> Outcome:
+    """The verdict of most repeats; a tie fails. Errors have no vote, unless there is nothing else."""
+    outcomes = [repeat.score.outcome for repeat in repeats]
+    passed, failed = outcomes.count("passed"), outcomes.count("failed")
+    if not passed and not failed:
+        return "error"
+    return "passed" if passed > failed else "failed"
+
+
+def reports(loaded: Loaded, table: Sequence[Sequence[Repeat]]) -> tuple[QuestionReport, ...]:
+    """The questions asked so far, in the order of the set."""
+    rows = zip(loaded.evalset.questions, loaded.requests, table, strict=False)
+    return tuple(_report(question.text, question.line, request.paths, row) for question, request, row in rows)
+
+
+def _report(text: str, line: int, paths: tuple[str, ...], repeats: Sequence[Repeat]) -> QuestionReport:
+    outcome = majority(repeats)
+    shown = next(repeat for repeat in repeats if repeat.score.outcome == outcome)
+    judged = [repeat for repeat in repeats if repeat.score.outcome != "error"]
+    passed = sum(repeat.score.outcome == "passed" for repeat in judged)
+    return QuestionReport(
+        question=text,
+        line=line,
+        paths=paths,
+        outcome=outcome,
+        miss=shown.score.miss,
+        fragments=shown.score.fragments,
+        answer=shown.asked.answer,
+        message=shown.asked.message,
+        citations=shown.asked.citations,
+        evidence=shown.asked.evidence,
+        error=shown.score.error,
+        degraded=shown.asked.degraded,
+        repeats=len(repeats),
+        passed_repeats=passed,
+        flip_rate=flip_rate(passed, len(judged)),
+    )

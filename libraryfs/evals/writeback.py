@@ -1,0 +1,60 @@
+"""A run's one write: the rate into the item's metadata and the verdicts, with the reading of the rate before."""
+
+from libraryfs.errors import LibraryError, PathNotFound, SnapshotMissing
+from libraryfs.evals import history
+from libraryfs.evals.assemble import Finished, completed
+from libraryfs.evals.drift import RunRecord
+from libraryfs.evals.report import EvalReport
+from libraryfs.store import access, evals, workspace
+from libraryfs.store.snapshot import Snapshot
+
+THIS = "this"
+
+
+def write_back(snapshot: Snapshot, principal: str, finished: Finished, at_ns: int, pin: str | None) -> EvalReport:
+    """The report, and the run stored. What keeps it from being stored is said in the report, and is no error.
+
+    `snapshot` is the run's own reader; the write goes over a connection of its own, in one IMMEDIATE transaction, so
+    two runs at once follow one another and each compares with the one before it.
+    """
+    try:
+        with Snapshot.open(snapshot.path, write=True) as writer, writer.transaction():
+            return _write(writer, principal, finished, at_ns, pin)
+    except LibraryError as error:
+        report = compare_only(snapshot, finished, pin)
+        return report.model_copy(update={"write_error": f"{error.code}: {error.message}"})
+
+
+def _write(writer: Snapshot, principal: str, finished: Finished, at_ns: int, pin: str | None) -> EvalReport:
+    db, ino = writer.db, finished.loaded.item.ino
+    item = workspace.get(db, ino)
+    if item is None or not access.can_access(db, principal, item.namespace_id):
+        raise PathNotFound(finished.loaded.path)  # since the run began
+    kept = history.load(db, ino)
+    baseline = _baseline(kept, pin)
+    run_id = evals.add(db, item, history.to_store(finished.record, at_ns))
+    if pin is not None:
+        evals.pin(db, ino, run_id if pin == THIS else int(pin))
+    pinned = finished._replace(record=finished.record.model_copy(update={"pinned": pin == THIS}))
+    report = completed(pinned, item, kept, run_id, baseline).model_copy(update={"written": True})
+    evals.keep_report(db, ino, run_id, report.model_dump_json())
+    return report
+
+
+def compare_only(snapshot: Snapshot, finished: Finished, pin: str | None) -> EvalReport:
+    """The report of a run that is not stored."""
+    try:
+        kept = history.load(snapshot.db, finished.loaded.item.ino)
+        item = workspace.get(snapshot.db, finished.loaded.item.ino) or finished.loaded.item
+    except SnapshotMissing:
+        kept, item = [], finished.loaded.item
+    return completed(finished, item, kept, None, _baseline(kept, pin))
+
+
+def _baseline(kept: list[RunRecord], pin: str | None) -> RunRecord | None:
+    """The run to compare with besides the last: the one named, else the pinned one."""
+    if pin == THIS:
+        return None
+    if pin is not None:
+        return next((run for run in kept if run.run == int(pin)), None)
+    return next((run for run in reversed(kept) if run.pinned), None)
