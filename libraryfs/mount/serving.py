@@ -15,6 +15,7 @@ import pyfuse3
 import trio
 
 from libraryfs.errors import MountError
+from libraryfs.mount import loop
 from libraryfs.mount.attributes import Attributes
 from libraryfs.mount.content import Content
 from libraryfs.mount.controls import Controls
@@ -48,7 +49,7 @@ def run(options: MountOptions, ready: Callable[[], None], requests: RequestLog |
     view = View(options.snapshot, options.principal)
     kernel = KernelCaches()
     try:
-        trio.run(partial(_serve, options, view, kernel, requests or RequestLog(), ready))
+        trio.run(partial(_serve, options, view, kernel, requests or RequestLog(), ready), instruments=[loop.install()])
     finally:
         view.close()
 
