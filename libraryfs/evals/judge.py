@@ -54,7 +54,7 @@ class ModelJudge:
             ruling = self._ask(messages(question, answer, fragment))
         except (PromptTooLong, ModelFailed) as error:  # of this call; the model itself lives
             return Ruling(says=None, reason=error.message)
-        if self._answers:
+        if self._answers and ruling.says is not None:
             self._answers.put(key, ruling.model_dump_json())
         return ruling
 

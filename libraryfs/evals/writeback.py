@@ -34,7 +34,9 @@ def _write(writer: Snapshot, principal: str, finished: Finished, at_ns: int, pin
     baseline = _baseline(kept, pin)
     run_id = evals.add(db, item, history.to_store(finished.record, at_ns))
     if pin is not None:
-        evals.pin(db, ino, run_id if pin == THIS else int(pin))
+        named = run_id if pin == THIS else int(pin)
+        evals.pin(db, ino, named)
+        kept = [run.model_copy(update={"pinned": run.run == named}) for run in kept]
     pinned = finished._replace(record=finished.record.model_copy(update={"pinned": pin == THIS}))
     report = completed(pinned, item, kept, run_id, baseline).model_copy(update={"written": True})
     evals.keep_report(db, ino, run_id, report.model_dump_json())
