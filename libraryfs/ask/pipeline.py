@@ -1,13 +1,35 @@
 """request → retrieval → sentences → answer → grounding and shape → result. The one way to ask, for every surface."""
 
-from collections.abc import Callable
-from typing import NamedTuple
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final, Literal, NamedTuple
 
+from pydantic import JsonValue
+
+from libraryfs.ask import abstain, answer, exam, passages, prompt, selection, shaped
+from libraryfs.ask.answer import Draft
+from libraryfs.ask.evidence import Retrieval
 from libraryfs.ask.request import AskRequest
-from libraryfs.ask.result import AskResult, Event
+from libraryfs.ask.result import (
+    NOT_IN_LIBRARY,
+    AskResult,
+    Citation,
+    Claim,
+    Event,
+    EvidenceFound,
+    Failure,
+    Grounding,
+    TextPiece,
+    Trace,
+)
+from libraryfs.ask.retrieval import retrieve
+from libraryfs.errors import DeadlineExceeded, ModelError
 from libraryfs.library.resolver import Library
 from libraryfs.models.cancel import Cancel
 from libraryfs.models.protocols import Embedder, LanguageModel
+
+SHAPE_FAILED: Final = "LIBRARY_SHAPE_NOT_SATISFIED"
 
 
 class Models(NamedTuple):
@@ -29,4 +51,251 @@ def ask(
     `on_event` is called in this thread: EvidenceFound once, then TextPiece for each checked piece of the answer.
     Raises PathNotFound, InvalidPath, SnapshotError, Cancelled. Models that fail raise nothing: the result says so.
     """
-    raise NotImplementedError
+    outer = cancel or Cancel()
+    inner = Cancel(_deadline(request, outer))
+    with outer.watch(inner.cancel):
+        return _Ask(library, models, request, inner, on_event or (lambda event: None)).run()
+
+
+def _deadline(request: AskRequest, outer: Cancel) -> float | None:
+    budget = request.latency_budget_ms
+    own = None if budget is None else time.monotonic() + budget / 1000
+    return min((moment for moment in (own, outer.deadline) if moment is not None), default=None)
+
+
+class _Ask:
+    """One question on its way, and the trace of it."""
+
+    def __init__(
+        self, library: Library, models: Models, request: AskRequest, cancel: Cancel, tell: Callable[[Event], None]
+    ) -> None:
+        self.library = library
+        self.models = models
+        self.request = request
+        self.cancel = cancel
+        self.tell = tell
+        self.found = Retrieval()
+        self.steps: dict[str, float] = {}
+        self.degraded: list[str] = []
+        self.cut: list[str] = []
+        self.notes: list[str] = []
+        self.scores: dict[str, float] = {}
+        self.attempts = 0
+        self.writes: bool | None = None
+
+    def run(self) -> AskResult:
+        self._retrieve()
+        if not self.found.evidence:
+            return self._missing(NOT_IN_LIBRARY)
+        try:
+            self.cancel.check()
+            self._read()
+            if self.outlook.hopeless or (self.outlook.refuse and not self._writer()):
+                return self._missing(NOT_IN_LIBRARY)
+            if self.request.shape is not None:
+                return self._shaped(self.request.shape)
+            return self._answered(self._draft())
+        except DeadlineExceeded:
+            return self._missing("no answer in the time given; the evidence is what was found", truncated=True)
+
+    @contextmanager
+    def _timed(self, step: str) -> Iterator[None]:
+        began = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.steps[step] = round(self.steps.get(step, 0.0) + (time.perf_counter() - began) * 1000, 3)
+
+    def _retrieve(self) -> None:
+        with self._timed("resolve"):
+            scopes = [self.library.resolve(path) for path in self.request.paths]
+        self.found = retrieve(
+            self.library,
+            self.models.embedder,
+            self.request.question,
+            scopes,
+            retrieval=self.request.retrieval,
+            cancel=self.cancel,
+        )
+        self.steps |= self.found.milliseconds
+        self.degraded += self.found.degraded
+        self.tell(EvidenceFound(evidence=self.found.evidence))
+
+    def _read(self) -> None:
+        """Passages, their sentences ranked, and whether they hold the answer at all."""
+        with self._timed("read"):
+            self.passages = passages.read(self.library, self.found.evidence)
+            if len(self.found.evidence) > len(self.passages):
+                self.cut.append(f"evidence: the first {len(self.passages)} of {len(self.found.evidence)} were read")
+        with self._timed("rank"):
+            self.ranking = self._rank()
+        self.outlook = abstain.outlook(self.passages, self.ranking)
+        self.scores = {name: round(figure, 4) for name, figure in self.outlook.figures.items()}
+
+    def _rank(self) -> selection.Ranking:
+        searched = any(item.similarity is not None for item in self.found.evidence)
+        embedder = self.models.embedder if searched else None  # where the question could not be embedded, why try again
+        try:
+            return selection.rank(self.request.question, self.passages, embedder, self.cancel)
+        except DeadlineExceeded:
+            raise
+        except ModelError as error:
+            if self.cancel.cancelled:
+                raise
+            self.degraded.append(f"{error}: sentences were ranked by their words")
+            return selection.rank(self.request.question, self.passages, None, self.cancel)
+
+    def _writer(self) -> LanguageModel | None:
+        """The language model, if there is one that passed its reading test."""
+        model = self.models.language_model
+        if model is None:
+            return None
+        if self.writes is None:
+            self.writes = False
+            with self._timed("exam"), self._failures("the best sentence is quoted"):
+                result = exam.sit(model, self.cancel)
+                self.writes = result.writes
+                if not result.writes:
+                    self.notes.append(
+                        f"the language model missed {result.missed} of {result.asked} questions of its reading test: "
+                        "it does not write answers, the best sentence is quoted"
+                    )
+        return model if self.writes else None
+
+    @contextmanager
+    def _failures(self, instead: str) -> Iterator[None]:
+        """A model's failure becomes a line in `degraded`; the end of the time or of the request goes on up."""
+        try:
+            yield
+        except DeadlineExceeded:
+            raise
+        except ModelError as error:
+            if self.cancel.cancelled:
+                raise
+            self.degraded.append(f"{error}: {instead}")
+
+    def _draft(self) -> Draft:
+        """The model's answer where it may write and what it says holds; else the best sentence."""
+        writer = self._writer()
+        if self.models.language_model is None:
+            self.degraded.append("no language model is set: the best sentence is quoted")
+        if writer is not None:
+            with self._timed("generate"), self._failures("the best sentence is quoted"):
+                draft = self._written(writer)
+                if draft.text is not None or draft.refused:
+                    return draft
+                self.notes += (*draft.notes, "nothing of the model's answer is in the evidence: a sentence is quoted")
+            if self.outlook.refuse:
+                return Draft(None, "none")
+        with self._timed("quote"):
+            return answer.quoted(self.passages, self.ranking, self._say)
+
+    def _written(self, writer: LanguageModel) -> Draft:
+        self.attempts += 1
+        shown = prompt.answer(self.request.question, self.passages, self.ranking, writer.context - answer.MAX_TOKENS)
+        if shown.left_out:
+            self.cut.append(f"prompt: {shown.left_out} sentences of the evidence were left out, the least near")
+        return answer.written(writer, self.request.question, self.passages, shown, self.cancel, self._say)
+
+    def _say(self, text: str) -> None:
+        self.tell(TextPiece(text=text))
+
+    def _answered(self, draft: Draft) -> AskResult:
+        self.cut += draft.cut
+        self.notes += draft.notes
+        if draft.text is None:
+            return self._missing(NOT_IN_LIBRARY, draft)
+        return self._result(
+            answer=draft.text,
+            grounding="grounded",
+            citations=draft.citations,
+            rejected_citations=draft.rejected,
+            claims=draft.claims if self.request.ground else None,
+            by=draft.by,
+        )
+
+    def _shaped(self, schema: dict[str, Any]) -> AskResult:
+        model = self.models.language_model
+        if model is None:
+            return self._failed("LIBRARY_MODEL_UNAVAILABLE", "a shaped answer needs a language model, and none is set")
+        try:
+            with self._timed("generate"):
+                made = shaped.answer(model, self.request.question, self.passages, self.ranking, schema, self.cancel)
+        except DeadlineExceeded:
+            raise
+        except ModelError as error:
+            if self.cancel.cancelled:
+                raise
+            return self._failed(error.code, error.message)
+        self.attempts += made.attempts
+        if made.left_out:
+            self.cut.append(f"prompt: {made.left_out} sentences of the evidence were left out, the least near")
+        if made.errors:
+            wrong = "; ".join(made.errors)
+            return self._failed(
+                SHAPE_FAILED, f"after {made.attempts} attempts the answer is not of this shape: {wrong}"
+            )
+        held = bool(made.claims) and all(claim.supported for claim in made.claims)
+        return self._result(
+            answer=made.value,
+            grounding="grounded" if held else "ungrounded",
+            citations=made.citations,
+            claims=made.claims if self.request.ground else None,
+            by="model",
+        )
+
+    def _failed(self, code: str, message: str) -> AskResult:
+        return self._result(error=Failure(code=code, message=message), grounding="missing")
+
+    def _missing(self, message: str, draft: Draft | None = None, *, truncated: bool = False) -> AskResult:
+        return self._result(
+            message=message,
+            grounding="missing",
+            truncated=truncated,
+            rejected_citations=draft.rejected if draft else (),
+            claims=(draft.claims if draft else ()) if self.request.ground else None,
+        )
+
+    def _result(
+        self,
+        *,
+        grounding: Grounding,
+        answer: JsonValue = None,
+        by: Literal["model", "quote", "none"] = "none",
+        message: str | None = None,
+        error: Failure | None = None,
+        citations: tuple[Citation, ...] = (),
+        rejected_citations: tuple[str, ...] = (),
+        claims: tuple[Claim, ...] | None = None,
+        truncated: bool = False,
+    ) -> AskResult:
+        trace = Trace(
+            steps=self.steps,
+            models={"embedding": _name(self.models.embedder), "language_model": _name(self.models.language_model)},
+            attempts=self.attempts,
+            rerank_method="linear" if self.found.sources > 1 else "none",
+            degraded=tuple(dict.fromkeys(self.degraded)),
+            cut=tuple(self.cut),
+            answered_by=by,
+            notes=tuple(self.notes),
+            scores=self.scores,
+        )
+        return AskResult(
+            answer=answer,
+            grounding=grounding,
+            message=message,
+            citations=citations,
+            evidence=self.found.evidence,
+            truncated=truncated,
+            rejected_citations=rejected_citations,
+            claims=claims,
+            error=error,
+            trace=trace,
+        )
+
+
+def _name(model: Embedder | LanguageModel | None) -> str | None:
+    try:
+        return None if model is None else model.model
+    except ModelError:  # one that cannot be used has no name either; `degraded` says why
+        return None

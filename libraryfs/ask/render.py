@@ -36,7 +36,7 @@ def error(failure: LibraryError | Failure, *, as_json: bool) -> bytes:
 
 
 class Stream:
-    """The same, piece by piece. All pieces together are one text, or one JSON object with `evidence` as its first key."""
+    """The same, piece by piece: together one text, or one JSON object whose first key is `evidence`."""
 
     def __init__(self, *, as_json: bool, prefix: str = "") -> None:
         self._json = as_json

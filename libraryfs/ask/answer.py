@@ -1,0 +1,130 @@
+"""Passages → an answer in words: the model's, claim by claim as far as it holds, or the best sentence, quoted."""
+
+from collections.abc import Callable, Sequence
+from typing import Final, Literal, NamedTuple
+
+from libraryfs.ask import grounding, prompt
+from libraryfs.ask.fit import fit
+from libraryfs.ask.passages import Passage
+from libraryfs.ask.result import Citation, Claim
+from libraryfs.ask.selection import Candidate, Ranking
+from libraryfs.ask.sentences import split, words
+from libraryfs.models.cancel import Cancel
+from libraryfs.models.protocols import LanguageModel
+
+MAX_WORDS: Final = 40
+"""Of the model's answer; claims beyond it are cut."""
+MAX_TOKENS: Final = 160
+
+Say = Callable[[str], None]
+
+
+class Draft(NamedTuple):
+    """An answer with what it rests on. `text` None: nothing that holds was said."""
+
+    text: str | None
+    by: Literal["model", "quote", "none"]
+    claims: tuple[Claim, ...] = ()
+    citations: tuple[Citation, ...] = ()
+    rejected: tuple[str, ...] = ()
+    cut: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    refused: bool = False
+    """The model said that the evidence does not hold the answer."""
+
+
+def quoted(passages: Sequence[Passage], ranking: Ranking, say: Say) -> Draft:
+    """The best sentence of all, or the part of it that answers; of a superseded file, its successor's."""
+    best = ranking.best
+    if best is None:
+        return Draft(None, "none")
+    text = " ".join(fit(best.text, ranking.weights).split())
+    say(text)
+    cited = [_cite(passages, best)]
+    older = next((one for one in ranking.candidates[1:] if one.score > best.score), None)
+    if older is not None and passages[older.passage].item.superseded_by == cited[0].id:
+        cited.append(_cite(passages, older))
+    cut = (f"answer: a sentence of {words(best.text)} words was cut to {words(text)}",) if text not in best.text else ()
+    return Draft(text, "quote", (grounding.claim(text, cited[0]),), tuple(cited), cut=cut)
+
+
+def _cite(passages: Sequence[Passage], candidate: Candidate) -> Citation:
+    return grounding.citation(passages[candidate.passage], candidate.at, candidate.at + 1)
+
+
+def written(
+    model: LanguageModel, question: str, passages: Sequence[Passage], shown: prompt.Shown, cancel: Cancel, say: Say
+) -> Draft:
+    """The model's answer without the claims that the evidence does not hold. Raises ModelError.
+
+    Each claim is given to `say` once it is checked, while the model goes on.
+    """
+    check = _Check(question, passages, shown.handles, say)
+    reply = model.generate(shown.messages, max_tokens=MAX_TOKENS, cancel=cancel, on_text=check.feed)
+    return check.finish(reply.text)
+
+
+class _Check:
+    """Takes the reply's text as it comes, and lets through what holds."""
+
+    def __init__(self, question: str, passages: Sequence[Passage], handles: dict[str, int], say: Say) -> None:
+        self.question = question
+        self.passages = passages
+        self.handles = handles
+        self.say = say
+        self.pending = ""
+        self.claims: list[Claim] = []
+        self.kept: list[str] = []
+        self.citations: list[Citation] = []
+        self.over = 0
+        self.refused = False
+
+    def feed(self, piece: str) -> None:
+        self.pending += piece
+        found = split(self.pending)
+        if len(found) > 1:  # all but the last are whole
+            for sentence in found[:-1]:
+                self._claim(sentence.text)
+            self.pending = self.pending[found[-1].start :]
+
+    def finish(self, reply: str) -> Draft:
+        for sentence in split(self.pending):
+            self._claim(sentence.text)
+        named = prompt.handles(reply)
+        rejected = tuple(name for name in named if name not in self.handles)
+        dropped = sum(not claim.supported for claim in self.claims)
+        notes: tuple[str, ...] = ()
+        if dropped:
+            notes += (f"{dropped} of {len(self.claims)} claims of the model are not in the evidence",)
+        if self.over:
+            notes += (f"{self.over} more claims were cut: an answer has at most {MAX_WORDS} words",)
+        return Draft(
+            " ".join(self.kept) or None,
+            "model" if self.kept else "none",
+            tuple(self.claims),
+            tuple(dict.fromkeys(self.citations)),
+            rejected,
+            notes=notes,
+            refused=self.refused and not self.claims,
+        )
+
+    def _claim(self, sentence: str) -> None:
+        text = prompt.without_handles(sentence)
+        if text.strip(" .!\"'").upper() == prompt.NOT_FOUND:
+            self.refused = True
+            return
+        if not any(char.isalnum() for char in text):
+            return
+        cited = [self.handles[name] for name in prompt.handles(sentence) if name in self.handles]
+        held = grounding.support(text, self.question, self.passages, cited)
+        if held is None:
+            self.claims.append(grounding.claim(text, None))
+            return
+        if self.kept and words(" ".join([*self.kept, text])) > MAX_WORDS:
+            self.over += 1
+            return
+        citation = grounding.citation(self.passages[held.passage], held.first, held.last)
+        self.claims.append(grounding.claim(text, citation))
+        self.say(f" {text}" if self.kept else text)
+        self.kept.append(text)
+        self.citations.append(citation)

@@ -1,0 +1,124 @@
+"""May this language model write answers, or are sentences to be quoted? Each model sits a short reading test, once.
+
+No model is assumed to be weak or strong. The test has the form of every other request: the same prompt, the same
+claim check. A model that misses more than MAX_MISSED of its questions does not write: on real questions, a quoted
+sentence then holds the answer more often (see the decision record on answers). It stops at the miss that decides.
+"""
+
+import threading
+from typing import Final, NamedTuple
+
+from libraryfs.ask import answer, prompt, selection
+from libraryfs.ask.evidence import Evidence
+from libraryfs.ask.passages import Passage, of_text
+from libraryfs.models.cancel import Cancel
+from libraryfs.models.protocols import LanguageModel
+
+MAX_MISSED: Final = 1
+
+
+class Question(NamedTuple):
+    """A reading question over a few texts, and the words that a right answer has; None: the texts do not say."""
+
+    texts: tuple[str, ...]
+    question: str
+    expected: str | None
+
+
+QUESTIONS: Final = (
+    Question(
+        (
+            "The north gate is locked at nine in the evening. The guard, Marta Ruiz, keeps the only key.",
+            "The south gate stays open until midnight. Its lamp was replaced in March.",
+        ),
+        "Who has the key of the north gate?",
+        "Marta Ruiz",
+    ),
+    Question(
+        ("The pump was installed in 1987 by a firm from Lund. It moves 340 litres a minute.",),
+        "What does the pump's yearly service cost?",
+        None,
+    ),
+    Question(
+        (
+            "Release branches are cut on Mondays. A branch is frozen for two days before it is tagged.",
+            "Hot fixes skip the freeze, but two reviewers must approve them.",
+        ),
+        "How many reviewers does a hot fix need?",
+        "two",
+    ),
+    Question(
+        ("The old boiler burned coal. In 1996 it was replaced by a heat pump that draws from the lake.",),
+        "When was the boiler replaced?",
+        "1996",
+    ),
+    Question(
+        ("Our Lisbon office has twelve desks and a terrace. The Porto office is larger, with forty desks.",),
+        "Which office has a canteen?",
+        None,
+    ),
+    Question(
+        (
+            "Invoices are archived for ten years. They are kept in the vault in Graz.",
+            "Contracts are archived for fifteen years, and drafts are deleted at once.",
+        ),
+        "For how long are contracts kept?",
+        "fifteen years",
+    ),
+)
+
+
+class Result(NamedTuple):
+    """How the test went. `writes`: whether the model writes answers."""
+
+    writes: bool
+    asked: int
+    missed: int
+
+
+_results: dict[str, Result] = {}
+_lock = threading.Lock()
+
+
+def sit(model: LanguageModel, cancel: Cancel) -> Result:
+    """The result of this model's test, taken now if it has none in this process. Raises ModelError."""
+    with _lock:
+        known = _results.get(model.model)
+    if known is None:
+        known = _take(model, cancel)
+        with _lock:
+            _results[model.model] = known
+    return known
+
+
+def _take(model: LanguageModel, cancel: Cancel) -> Result:
+    missed = 0
+    for asked, question in enumerate(QUESTIONS, 1):
+        missed += not _right(model, question, cancel)
+        if missed > MAX_MISSED:
+            return Result(False, asked, missed)
+    return Result(True, len(QUESTIONS), missed)
+
+
+def _right(model: LanguageModel, question: Question, cancel: Cancel) -> bool:
+    passages = [_passage(number, text) for number, text in enumerate(question.texts)]
+    ranking = selection.rank(question.question, passages, None, cancel)
+    shown = prompt.answer(question.question, passages, ranking, model.context)
+    draft = answer.written(model, question.question, passages, shown, cancel, lambda text: None)
+    if question.expected is None:
+        return draft.refused
+    return draft.text is not None and question.expected.casefold() in draft.text.casefold()
+
+
+def _passage(number: int, text: str) -> Passage:
+    item = Evidence(
+        id=f"exam-{number}",
+        path="/",
+        score=1.0,
+        origin="vector",
+        excerpt=text,
+        superseded_by=None,
+        ino=0,
+        namespace_id=0,
+    )
+    return of_text(item, text)
