@@ -70,7 +70,7 @@ class EndpointLanguageModel:
             }
 
         async def work(client: httpx.AsyncClient) -> Generation:
-            return await self._speak(client, body, on_text)
+            return await self._speak(client, body, on_text, cancel)
 
         return self._endpoint.run(work, cancel)
 
@@ -86,7 +86,11 @@ class EndpointLanguageModel:
         """Nothing is held between calls."""
 
     async def _speak(
-        self, client: httpx.AsyncClient, body: dict[str, Any], on_text: Callable[[str], None] | None
+        self,
+        client: httpx.AsyncClient,
+        body: dict[str, Any],
+        on_text: Callable[[str], None] | None,
+        cancel: Cancel,
     ) -> Generation:
         """Ask; where the server does not know a parameter, ask again in the next dialect, and remember it."""
         refusals: list[Refused] = []
@@ -97,7 +101,7 @@ class EndpointLanguageModel:
                 continue
             tried.append(said)
             try:
-                made = await self._complete(client, said, on_text)
+                made = await self._complete(client, said, on_text, cancel)
             except Refused as refused:
                 if refused.status in (400, 413, 422) and any(word in refused.words.lower() for word in _TOO_LONG):
                     raise PromptTooLong(f"{self._endpoint.name}: {refused.words}: ask over fewer paths") from None
@@ -111,12 +115,16 @@ class EndpointLanguageModel:
         raise refusals[0]
 
     async def _complete(
-        self, client: httpx.AsyncClient, body: dict[str, Any], on_text: Callable[[str], None] | None
+        self,
+        client: httpx.AsyncClient,
+        body: dict[str, Any],
+        on_text: Callable[[str], None] | None,
+        cancel: Cancel,
     ) -> Generation:
         pieces: list[str] = []
         finish: str | None = None
         usage: dict[str, Any] = {}
-        async with self._endpoint.post(client, "chat/completions", body) as response:
+        async with self._endpoint.post(client, "chat/completions", body, cancel) as response:
             async for event in self._events(response):
                 piece, reason = self._piece(event)
                 finish = reason or finish
@@ -220,7 +228,7 @@ class EndpointEmbedder:
         async def work(client: httpx.AsyncClient) -> list[list[float]]:
             rows: list[list[float]] = []
             for start in range(0, len(texts), EMBED_BATCH):
-                rows += await self._batch(client, [clean(text) for text in texts[start : start + EMBED_BATCH]])
+                rows += await self._batch(client, [clean(text) for text in texts[start : start + EMBED_BATCH]], cancel)
             return rows
 
         rows = self._endpoint.run(work, cancel)
@@ -234,11 +242,11 @@ class EndpointEmbedder:
         result: Vectors = vectors / norms
         return result
 
-    async def _batch(self, client: httpx.AsyncClient, texts: list[str]) -> list[list[float]]:
+    async def _batch(self, client: httpx.AsyncClient, texts: list[str], cancel: Cancel) -> list[list[float]]:
         body: dict[str, Any] = {"input": texts, "encoding_format": "float"}
         if self._model:
             body["model"] = self._model
-        async with self._endpoint.post(client, "embeddings", body) as response:
+        async with self._endpoint.post(client, "embeddings", body, cancel) as response:
             answer = self._endpoint.parse(await response.aread())
         try:
             rows = sorted(answer["data"], key=lambda row: int(row["index"]))

@@ -1,11 +1,12 @@
 """Requests to an OpenAI-compatible endpoint: one deadline, retries, and every failure as one clear error.
 
-A call runs its own small trio loop in the caller's thread, so that a cancellation from another thread, or the deadline,
-ends it at any point and closes the connection: the server sees it and stops working too. No message shows the key.
+A call runs its own small event loop in the caller's thread, so that a cancellation from another thread, or the
+deadline, ends it at any point and closes the connection: the server sees it and stops too. No message shows the key.
 """
 
 from __future__ import annotations
 
+import asyncio
 import email.utils
 import json
 import ssl
@@ -16,7 +17,6 @@ from functools import cached_property
 from typing import Any, NoReturn, TypeVar
 
 import httpx
-import trio
 from pydantic import SecretStr
 
 from libraryfs.errors import Cancelled, DeadlineExceeded, ModelBusy, ModelFailed, ModelUnavailable
@@ -69,26 +69,28 @@ class Endpoint:
         headers = self._headers()
 
         async def main() -> _T:
-            token = trio.lowlevel.current_trio_token()
-            scope = trio.CancelScope()
-            left = cancel.remaining()
-            if left is not None:
-                scope.deadline = trio.current_time() + left
+            loop, task = asyncio.get_running_loop(), asyncio.current_task()
+            assert task is not None
 
             def stop() -> None:
-                with suppress(trio.RunFinishedError):
-                    token.run_sync_soon(scope.cancel)
+                with suppress(RuntimeError):  # the loop is closed: the work was done in this moment
+                    loop.call_soon_threadsafe(task.cancel)
 
             timeout = httpx.Timeout(SILENCE_SECONDS, connect=CONNECT_SECONDS)
-            with scope, cancel.watch(stop):
-                async with httpx.AsyncClient(headers=headers, timeout=timeout, verify=self._tls) as client:
-                    return await work(client)
-            if cancel.cancelled:
-                raise Cancelled
-            raise DeadlineExceeded(f"{self.name} did not answer in the time that there was")
+            try:
+                async with asyncio.timeout(cancel.remaining()):
+                    with cancel.watch(stop):
+                        async with httpx.AsyncClient(headers=headers, timeout=timeout, verify=self._tls) as client:
+                            return await work(client)
+            except TimeoutError:
+                raise DeadlineExceeded(f"{self.name} did not answer in the time that there was") from None
+            except asyncio.CancelledError:
+                if cancel.cancelled:
+                    raise Cancelled from None
+                raise
 
         try:
-            return trio.run(main)
+            return asyncio.run(main())
         except Refused as refused:
             self._explain(refused)
         except (httpx.ConnectError, httpx.ConnectTimeout):
@@ -103,8 +105,10 @@ class Endpoint:
             raise ModelFailed(f"{self.name}: it cut the connection ({type(error).__name__})") from None
 
     @asynccontextmanager
-    async def post(self, client: httpx.AsyncClient, path: str, body: dict[str, Any]) -> AsyncIterator[httpx.Response]:
-        """The response to a JSON body, its content not yet read. Waits and tries again where that can help.
+    async def post(
+        self, client: httpx.AsyncClient, path: str, body: dict[str, Any], cancel: Cancel
+    ) -> AsyncIterator[httpx.Response]:
+        """The response to a JSON body, its content not yet read. Waits and tries again where that can help in time.
 
         Raises Refused for any other error status.
         """
@@ -119,11 +123,11 @@ class Endpoint:
             finally:
                 await response.aclose()
             wait = _retry_after(response.headers.get("retry-after"), attempt)
-            if response.status_code not in _RETRIED or attempt == RETRIES or wait > LONGEST_WAIT_SECONDS:
+            left = cancel.remaining()
+            too_long = wait > LONGEST_WAIT_SECONDS or (left is not None and wait >= left)
+            if response.status_code not in _RETRIED or attempt == RETRIES or too_long:
                 raise Refused(response.status_code, words)
-            if trio.current_time() + wait >= trio.current_effective_deadline():
-                raise Refused(response.status_code, words)
-            await trio.sleep(wait)
+            await asyncio.sleep(wait)
 
     def failed(self, why: str) -> ModelFailed:
         """The error of an answer that is not one."""

@@ -45,10 +45,10 @@ class FileTokens:
 
 
 class EstimatedTokens:
-    """Tokens of an unknown tokeniser, more rather than fewer: pieces of words of at most four Latin letters or digits,
-    and every other visible character alone. (English has about 1.3 real tokens a word of 4.7 letters.)"""
+    """Tokens of an unknown tokeniser, more rather than fewer: pieces of at most three Latin letters or two digits, and
+    every other visible character alone."""
 
-    _PIECES = re.compile(r"[A-Za-z]{1,4}|[0-9]{1,2}|\S")
+    _PIECES = re.compile(r"[A-Za-z]{1,3}|[0-9]{1,2}|\S")
 
     def offsets(self, text: str) -> list[tuple[int, int]]:
         """See `Tokens`."""
