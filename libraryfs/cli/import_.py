@@ -4,10 +4,14 @@ from pathlib import Path
 
 import click
 
+from libraryfs.cli.embed import described
 from libraryfs.cli.options import as_option, common_of, json_option, logging_options, snapshot_option
-from libraryfs.cli.output import count, print_json, progress_bar
+from libraryfs.cli.output import Progress, count, print_json, progress_bar
+from libraryfs.errors import ModelError
+from libraryfs.ingest.embed import EmbedReport
 from libraryfs.ingest.report import ImportReport
 from libraryfs.library.tree import shown
+from libraryfs.store.snapshot import Snapshot
 
 EPILOG = """\b
 Examples:
@@ -49,10 +53,30 @@ def command(
     namespace = f"/ring/{ring}" if ring is not None else f"/agent/{agent}" if agent is not None else None
     with common.open(create=True) as snapshot, progress_bar() as progress:
         report = import_source(snapshot, source, namespace, None if no_grant else principal, progress)
+        embedded, failure = (None, None) if no_embed else _embed(snapshot, progress)
     if common.json:
-        print_json(report)
+        vectors = None if embedded is None else embedded.model_dump()
+        print_json(report.model_dump() | {"embedded": vectors, "embed_error": failure})
     else:
         _print(report)
+        if embedded is not None and embedded.chunks:
+            click.echo(f"  {described(embedded)}")
+    if failure is not None:
+        click.echo(f"  not embedded, so found by keywords only: {failure}; `libraryfs embed` makes up for it", err=True)
+
+
+def _embed(snapshot: Snapshot, progress: Progress) -> tuple[EmbedReport | None, str | None]:
+    """The vectors of what was imported. The import is done by now, so a model that fails is told, and no error."""
+    from libraryfs.cli.models import Cancel, models
+    from libraryfs.ingest.embed import embed_missing
+
+    try:
+        with models() as (embedder, _language_model):
+            if embedder is None:
+                return None, None
+            return embed_missing(snapshot, embedder, Cancel(), progress), None
+    except ModelError as error:
+        return None, error.message
 
 
 def _print(report: ImportReport) -> None:

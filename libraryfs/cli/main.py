@@ -22,6 +22,7 @@ INTERRUPTED: Final = 130
 
 COMMANDS: Final = {
     "import": ("import_", "Bring a folder of documents, or rows, into the snapshot."),
+    "embed": ("embed", "Make the search vectors that are missing."),
     "export": ("export", "Write the snapshot as rows, the lossless form."),
     "mount": ("mount", "Mount the library as a filesystem."),
     "umount": ("umount", "Unmount it."),
