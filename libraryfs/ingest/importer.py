@@ -18,7 +18,7 @@ from libraryfs.ingest.report import ImportReport, Progress, no_progress
 from libraryfs.ingest.source import Loaded, Source
 from libraryfs.paths import parse_namespace
 from libraryfs.rows import ArtifactRow, EdgeRow, GrantRow, MemoryRow, NamespaceRow, WorkspaceRow
-from libraryfs.store import access, artifacts, edges, inodes, memory, namespaces, sources, workspace
+from libraryfs.store import access, artifacts, edges, inodes, keywords, memory, namespaces, sources, workspace
 from libraryfs.store.namespaces import Namespace
 from libraryfs.store.outcome import Outcome
 from libraryfs.store.snapshot import Snapshot
@@ -135,6 +135,7 @@ class _Import:
         if principal is not None:
             for path in self.own:
                 access.grant(db, principal, known[path])
+        keywords.index_queued(db, lambda done, total: self.progress("index", done, total))
 
     def _put(self, db: "apsw.Connection", staged: StagedRow, namespace: Namespace, source_id: int, now_ns: int) -> None:
         loaded = self.source.load(staged.locator)
