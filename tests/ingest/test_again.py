@@ -70,7 +70,8 @@ def test_an_edit_changes_its_row_only(source: Path, snapshot: Snapshot, bring: I
     writes = Writes(snapshot)
     report = bring(source)
     assert (report.added, report.changed, report.removed) == (0, 1, 0)
-    assert writes.tables.keys() <= {"memories", "bodies", "entries", "changes"}
+    found_by_words = {"indexed", "indexed_totals", "unindexed", "words_data", "words_docsize", "words_idx"}
+    assert writes.tables.keys() <= {"memories", "bodies", "entries", "changes", *found_by_words}
     assert files(snapshot)["/ring/dev/skills/c.md"] == b"C, better"
     assert attributes(snapshot, "/ring/dev/skills/c.md")["updated_at"] == "2023-11-14T22:13:20.123456789Z"
     assert inodes(snapshot) == seen
