@@ -1,0 +1,99 @@
+"""`libraryfs ask`: a question over paths, answered from what is there."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from libraryfs.cli.options import LIBRARY_PATH, as_option, common_of, json_option, logging_options, snapshot_option
+from libraryfs.errors import InvalidRequest
+
+EPILOG = """\b
+Examples:
+  libraryfs ask "When do we deploy?"
+  libraryfs ask "When do we deploy?" --path /ring/dev/decisions --path /ring/ops --json
+  libraryfs ask "Who may see a ring?" --retrieval hybrid --ground --latency-budget-ms 3000
+  libraryfs ask "Which port?" --shape port.schema.json
+\b
+Exit code 0 with an answer, 1 without one (it is not in the library, or the time was up), 2 when the
+request or a model is at fault.
+"""
+
+
+@click.command("ask", epilog=EPILOG)
+@click.argument("question")
+@click.option(
+    "--path", "paths", multiple=True, type=LIBRARY_PATH, help="Ask what is below PATH; more than once for more."
+)
+@click.option(
+    "--shape", type=click.Path(dir_okay=False, path_type=Path), help="JSON Schema that the answer must satisfy."
+)
+@click.option("--ground", is_flag=True, help="List the answer's claims, each with its evidence.")
+@click.option("--latency-budget-ms", type=int, metavar="N", help="Answer within N ms, or give the evidence only.")
+@click.option(
+    "--retrieval",
+    type=click.Choice(["vector", "hybrid"]),
+    default="vector",
+    show_default=True,
+    help="How evidence is found: by meaning, or by meaning and words.",
+)
+@as_option
+@snapshot_option
+@json_option
+@logging_options
+@click.pass_context
+def command(
+    context: click.Context,
+    question: str,
+    paths: tuple[str, ...],
+    shape: Path | None,
+    ground: bool,
+    latency_budget_ms: int | None,
+    retrieval: str,
+    principal: str,
+) -> int:
+    """Answer QUESTION from the library, with citations. A - reads the question from stdin."""
+    from libraryfs.ask import render
+    from libraryfs.ask.pipeline import ask
+    from libraryfs.ask.request import build
+    from libraryfs.cli.models import models
+    from libraryfs.library.resolver import Library
+
+    common = common_of(context)
+    common.start_logging()
+    fields: dict[str, Any] = {
+        "question": sys.stdin.read() if question == "-" else question,
+        "paths": paths or ("/",),
+        "shape": None if shape is None else _schema(shape),
+        "ground": ground,
+        "latency_budget_ms": latency_budget_ms,
+        "retrieval": retrieval,
+    }
+    request = build(fields)
+    with models() as chosen, common.open() as snapshot:
+        stream = render.Stream(as_json=False) if sys.stdout.isatty() and not common.json else None
+        on_event = None if stream is None else (lambda event: _write(stream.feed(event)))
+        result = ask(Library(snapshot, principal), chosen, request, None, on_event)
+    if stream is not None:
+        _write(stream.finish(result))
+    else:
+        _write(render.json(result) if common.json else render.text(result))
+    if result.error is not None:
+        return 2
+    return 0 if result.answer is not None else 1
+
+
+def _write(data: bytes) -> None:
+    sys.stdout.flush()
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
+
+
+def _schema(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise InvalidRequest(f"shape: {path}: {reason}") from None
