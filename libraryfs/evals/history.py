@@ -1,8 +1,7 @@
 """Kept runs of an eval set, from the store's rows to the records that are compared, and back."""
 
 import json
-
-import apsw
+from typing import TYPE_CHECKING
 
 from libraryfs.evals.drift import Fingerprint, RunRecord, Verdict
 from libraryfs.evals.fold import fold
@@ -12,8 +11,11 @@ from libraryfs.rows import iso
 from libraryfs.store import evals as store
 from libraryfs.store.workspace import Item
 
+if TYPE_CHECKING:
+    import apsw
 
-def load(db: apsw.Connection, ino: int) -> list[RunRecord]:
+
+def load(db: "apsw.Connection", ino: int) -> list[RunRecord]:
     """The kept runs of a set, oldest first, each with its verdicts."""
     known: dict[tuple[str, str], Verdict] = {}
     return [_record(db, run, known) for run in store.every(db, ino)]
@@ -65,7 +67,7 @@ def _definition(verdict: Verdict) -> str:
     return json.dumps([verdict.question, verdict.expected, verdict.asked], ensure_ascii=False)
 
 
-def _record(db: apsw.Connection, run: store.Run, known: dict[tuple[str, str], Verdict]) -> RunRecord:
+def _record(db: "apsw.Connection", run: store.Run, known: dict[tuple[str, str], Verdict]) -> RunRecord:
     verdicts = []
     for definition, outcome in store.verdicts(db, run.id):
         if (definition, outcome) not in known:

@@ -1,0 +1,143 @@
+"""`libraryfs eval`: runs an eval set and says how it did; `libraryfs eval calibrate`: a judge against people."""
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from libraryfs.cli.options import Common, as_option, common_of, json_option, logging_options, snapshot_option
+from libraryfs.cli.output import print_json
+
+if TYPE_CHECKING:
+    from libraryfs.evals.report import EvalReport
+
+EPILOG = """\b
+Exit codes:
+  0    ran, without drift
+  1    drift, or a regression: significant, or against the baseline
+  2    the set or the models are at fault: stderr says how
+\b
+Examples:
+  libraryfs eval dev
+  libraryfs eval dev --no-llm-judge --json
+  libraryfs eval dev --item smoke-test --junit eval.xml --html eval.html
+  libraryfs eval dev --aa --repeats 5
+  libraryfs eval dev --baseline this
+  libraryfs eval calibrate labelled.jsonl
+"""
+CALIBRATE = "calibrate"
+
+
+@click.command("eval", epilog=EPILOG)
+@click.argument("ring", metavar="RING | calibrate")
+@click.argument("file", required=False, metavar="[FILE]", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--item", metavar="ID", help="Run this workspace item. Default: eval-set.md at the workspace's root.")
+@click.option("--llm-judge/--no-llm-judge", default=None, help="Ask the model about what substring did not find.")
+@click.option("--repeats", metavar="N", type=click.IntRange(1, 50), help="Ask each question N times.")
+@click.option("--aa", is_flag=True, help="Run the set against itself: its own false-alarm rate. Writes nothing.")
+@click.option("--baseline", metavar="PIN", help="Pin a run to compare with from now on: its number, or 'this'.")
+@click.option("--no-cache", is_flag=True, help="Ask every question anew.")
+@click.option("--junit", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path), help="Write JUnit XML.")
+@click.option("--html", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path), help="Write an HTML page.")
+@as_option
+@snapshot_option
+@json_option
+@logging_options
+@click.pass_context
+def command(context: click.Context, /, ring: str, file: Path | None, principal: str, **options: Any) -> int:
+    """Run a ring's eval set: each question is asked, scored, and compared with the runs before.
+
+    The set is a Markdown item of the workspace: '## Question' headings, expected fragments as bullets.
+    'calibrate FILE' measures the judge against rows that people labelled.
+    """
+    common = common_of(context)
+    common.start_logging()
+    if ring == CALIBRATE:
+        if file is None:
+            raise click.UsageError("calibrate wants the FILE of labelled rows", context)
+        return _calibrate(common, file)
+    if file is not None:
+        raise click.UsageError(f"unexpected argument {str(file)!r}", context)
+    return _eval(common, ring, principal, options)
+
+
+def _eval(common: Common, ring: str, principal: str, options: dict[str, Any]) -> int:
+    from libraryfs.evals import load, render, request, session
+
+    asked = request.build(
+        {
+            "workspace_item_id": options["item"],
+            "llm_judge": options["llm_judge"],
+            "repeats": options["repeats"],
+            "aa": options["aa"],
+            "baseline": options["baseline"],
+            "cache": not options["no_cache"],
+        }
+    )
+    with _bar(not common.json) as progress, session.models() as models:
+        report = session.run(common.snapshot_path, principal, load.ring_path(ring), asked, models, progress)
+    _write_files(report, options["junit"], options["html"])
+    if common.json:
+        print_json(report.model_dump(mode="json"))
+    else:
+        click.echo(render.text(report), nl=False)
+    if report.error is not None:
+        click.echo(f"libraryfs: {report.path}: {report.error}; nothing was written", err=True)
+    if report.write_error is not None:
+        click.echo(f"libraryfs: the run was not stored: {report.write_error}", err=True)
+    return report.exit_code
+
+
+def _write_files(report: "EvalReport", junit: Path | None, html: Path | None) -> None:
+    if junit is not None:
+        from libraryfs.evals import report_junit
+
+        junit.write_bytes(report_junit.junit(report))
+    if html is not None:
+        from libraryfs.evals import report_html
+
+        html.write_bytes(report_html.html(report))
+
+
+def _calibrate(common: Common, file: Path) -> int:
+    from libraryfs.evals import calibrate, session
+
+    with file.open(encoding="utf-8", errors="replace") as lines:
+        rows = calibrate.read_rows(lines)
+    with _bar(not common.json) as progress, session.models() as models:
+        found = session.calibration(rows, models, lambda done, total: progress(done, total, None))
+    if common.json:
+        print_json(found.model_dump(mode="json"))
+        return 0
+    click.echo(f"{found.rows} rows, judge: {found.model}")
+    for name, one in (("judge", found.judge), ("substring", found.substring)):
+        agreed = "none judged" if one.agreement is None else f"agrees on {100 * one.agreement:.1f} %"
+        kappa = "undefined" if one.kappa is None else f"{one.kappa:.3f}"
+        click.echo(f"{name:>9}: {agreed}, kappa {kappa}, could not judge {one.could_not}")
+    click.echo(found.verdict)
+    return 0
+
+
+@contextmanager
+def _bar(enabled: bool) -> Iterator[Callable[[int, int, str | None], None]]:
+    """A progress callback (done, total, the rate so far): a bar on stderr when that is a terminal, else nothing."""
+    if not enabled or not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
+        yield lambda done, total, rate: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+        task = bars.add_task("asking", total=None, rate="")
+        yield lambda done, total, rate: bars.update(task, completed=done, total=total, rate=rate or "")

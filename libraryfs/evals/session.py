@@ -1,0 +1,81 @@
+"""What the surfaces share: the models that the settings name, a run with them, and a stored result."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from libraryfs.ask.pipeline import Models
+from libraryfs.errors import LibraryError, ModelUnavailable
+from libraryfs.evals import calibrate, load, render, runner
+from libraryfs.evals.drift import RunRecord
+from libraryfs.evals.judge import ModelJudge
+from libraryfs.evals.report import EvalReport
+from libraryfs.evals.request import EvalRequest
+from libraryfs.library.resolver import Library
+from libraryfs.models import factory
+from libraryfs.models.cancel import Cancel
+from libraryfs.settings import settings
+from libraryfs.store import evals as store
+
+Tell = Callable[[int, int, str | None], None]
+"""Called with questions done, questions in all, and the rate so far as text."""
+
+
+def shared_models() -> Models:
+    """The models of this process's settings; others of the process use the same ones."""
+    chosen = settings()
+    return Models(factory.embedder(chosen), factory.language_model(chosen))
+
+
+@contextmanager
+def models() -> Iterator[Models]:
+    """The models that the settings name, ended with the block."""
+    try:
+        yield shared_models()
+    finally:
+        factory.close()
+
+
+def run(
+    snapshot: Path, principal: str, ring: str, request: EvalRequest, with_models: Models, tell: Tell | None = None
+) -> EvalReport:
+    """Runs a set, telling how far it is. Raises as `runner.run`."""
+
+    def progress(now: runner.Progress) -> None:
+        if tell is not None:
+            rate = f"{now.passed}/{now.judged} passed" if now.judged else ""
+            tell(now.done, now.total, rate)
+
+    return runner.run(
+        snapshot, principal, ring, request, with_models, surroundings=runner.Surroundings(progress=progress)
+    )
+
+
+def calibration(
+    rows: list[calibrate.Row], with_models: Models, progress: Callable[[int, int], None]
+) -> calibrate.Calibration:
+    """The judge of the settings against labelled rows. Raises ModelError where it cannot be used."""
+    model = with_models.language_model
+    if model is None:
+        raise ModelUnavailable("LIBRARYFS_LLM is none: a judge is a language model; name one to calibrate it")
+    return calibrate.calibrate(rows, ModelJudge(model, Cancel()), model.model, progress)
+
+
+def last_result(library: Library, ring: str) -> bytes:
+    """The last stored result of a ring's default set in two lines; b"" where none is, or the set is not to be seen.
+
+    Starts nothing.
+    """
+    try:
+        entry, item = load.find_item(library, ring, EvalRequest())
+    except LibraryError:
+        return b""
+    kept = store.latest(library.snapshot.db, entry.ino)
+    rate = store.stored_rate(item.metadata)
+    if kept is not None and (text := store.report(library.snapshot.db, kept.id)) is not None:
+        lines = render.two_lines(EvalReport.model_validate_json(text))
+    elif rate is not None:
+        lines = render.stored_lines(library.path_of(entry), RunRecord(passed=rate.passed, total=rate.total, at=rate.at))
+    else:
+        return b""
+    return "\n".join(lines).encode("utf-8", "surrogateescape") + b"\n"
