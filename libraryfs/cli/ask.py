@@ -64,7 +64,7 @@ def command(
     common = common_of(context)
     common.start_logging()
     fields: dict[str, Any] = {
-        "question": sys.stdin.read() if question == "-" else question,
+        "question": _stdin() if question == "-" else question,
         "paths": paths or ("/",),
         "shape": None if shape is None else _schema(shape),
         "ground": ground,
@@ -83,6 +83,11 @@ def command(
     if result.error is not None:
         return 2
     return 0 if result.answer is not None else 1
+
+
+def _stdin() -> str:
+    """What is not UTF-8 stays recognisable, and is refused as a question with the reason."""
+    return sys.stdin.buffer.read().decode("utf-8", "surrogateescape")
 
 
 def _write(data: bytes) -> None:

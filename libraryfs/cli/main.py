@@ -42,7 +42,7 @@ COMMANDS: Final = {
 EPILOG: Final = """\b
 Exit codes:
   0    done
-  1    it worked, and found something wrong (check, doctor)
+  1    it worked, and found a fault, no answer, or drift (check, doctor, ask, eval)
   2    a wrong option, path, file or setting: stderr says which
   3    a bug in libraryfs; --debug shows where
   130  interrupted

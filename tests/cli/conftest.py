@@ -73,6 +73,7 @@ def _become(arguments: list[str], variables: dict[str, str], folder: Path, strea
         os.chdir(folder)
         for number, stream in enumerate((os.open(os.devnull, os.O_RDONLY), *streams)):
             os.dup2(stream, number)
+        sys.stdin = os.fdopen(0, encoding="utf-8", closefd=False)
         sys.stdout = os.fdopen(1, "w", encoding="utf-8", closefd=False)
         sys.stderr = os.fdopen(2, "w", encoding="utf-8", errors="backslashreplace", closefd=False)
         code = cli_main.run(arguments)
