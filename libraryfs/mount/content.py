@@ -20,9 +20,17 @@ class Content:
     def __init__(self, view: View, ahead: ReadAhead) -> None:
         self._view = view
         self._ahead = ahead
+        self._doubtful = False
+
+    def doubt(self) -> None:
+        """Rows have gone. The kernel has been told, but a process that stands in a folder keeps names alive: from now
+        on an open looks whether the row is there."""
+        self._doubtful = True
 
     def opened(self, ino: int) -> None:
-        """A content file is opened; pairs with `released`."""
+        """A content file is opened; pairs with `released`. Raises PathNotFound when the row is gone or hidden."""
+        if self._doubtful:
+            self._view.library.entry(ino)
         self._ahead.opened(ino, self._view.library)
 
     def released(self, ino: int) -> None:

@@ -1,7 +1,8 @@
 """Keeps the kernel's caches true: what another process commits is taken out of them within a moment."""
 
 import logging
-from collections.abc import Iterable
+from array import array
+from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple, Protocol
 
 import trio
@@ -37,14 +38,17 @@ class _Access(NamedTuple):
 
 
 class Refresh:
-    """Looks for commits by other processes, and tells the kernel what they changed."""
+    """Looks for commits by other processes, and tells the kernel what they changed. `gone` is called when rows went."""
 
-    def __init__(self, view: View, kernel: Kernel, interval: float) -> None:
+    def __init__(self, view: View, kernel: Kernel, interval: float, gone: Callable[[], None]) -> None:
         self._view = view
         self._kernel = kernel
         self._interval = interval
+        self._gone = gone
         self._start(view.library)
         self._missing = False
+        self._said = ""
+        self._old = array("q")  # inode numbers of a file that was replaced, until the kernel has forgotten them
 
     def _start(self, library: Library) -> None:
         # The order matters: a commit in between is seen as new at the next look, never missed.
@@ -58,8 +62,11 @@ class Refresh:
             await trio.sleep(self._interval)
             try:
                 await self.look()
+                self._said = ""
             except LibraryError as error:
-                log.warning("refresh: %s", error.message)
+                if error.message != self._said:  # each look would say it again
+                    log.warning("refresh: %s", error.message)
+                self._said = error.message
             except Exception:
                 log.exception("refresh: cannot look for changes")
 
@@ -73,20 +80,24 @@ class Refresh:
         elif identity != self._view.identity:
             await self._replaced()
             return
-        else:
-            self._missing = False
         version = self._view.library.snapshot.data_version()
         if version != self._version:
             self._version = version
             await trio.to_thread.run_sync(self._catch_up, abandon_on_cancel=True)
 
     async def _replaced(self) -> None:
-        old = self._view.replace()
-        log.warning("%s: replaced by another file; reading that from now on", self._view.path)
-        self._start(self._view.library)
         self._missing = False
-        await trio.to_thread.run_sync(self._forget_everything, old, abandon_on_cancel=True)
-        old.snapshot.close()
+        if self._view.is_open:
+            log.warning("%s: replaced by another file; reading that from now on", self._view.path)
+            self._old = await trio.to_thread.run_sync(self._numbers, abandon_on_cancel=True)
+        self._view.replace()
+        self._start(self._view.library)
+        await trio.to_thread.run_sync(self._forget_everything, abandon_on_cancel=True)
+        self._old = array("q")
+
+    def _numbers(self) -> "array[int]":
+        with self._view.borrow() as library:
+            return array("q", (ino for ino, _, _ in entries.between(library.snapshot.db, ROOT_INO, LARGEST_INO)))
 
     def _catch_up(self) -> None:
         with self._view.borrow() as library:
@@ -111,6 +122,8 @@ class Refresh:
             if change.op in (Op.ADDED, Op.REMOVED):
                 self._kernel.forget_name(change.parent, change.name)
                 parents.add(change.parent)
+            if change.op == Op.REMOVED:
+                self._gone()
             if change.op in (Op.CHANGED, Op.REMOVED):
                 self._kernel.forget_inode(change.ino)
         for parent in parents:
@@ -131,15 +144,22 @@ class Refresh:
                 continue  # somebody else's
             self._kernel.forget_name(folder.parent, folder.name)
             self._kernel.forget_inode(folder.parent, attributes_only=True)
-            if not shown:  # files that are held open, and what is below a folder that somebody stands in
+            if not shown:
+                self._gone()
+                # files that are held open, and what is below a folder that somebody stands in
                 self._forget_range(library, *inodes.cluster_of(folder.ino))
 
-    def _forget_everything(self, old: Library) -> None:
-        self._forget_all_of(old)
+    def _forget_everything(self) -> None:
+        self._gone()
+        for folder, name in ((ROOT_INO, b"ring"), (ROOT_INO, b"agent")):  # with all below them that nobody holds
+            self._kernel.forget_name(folder, name)
+        for ino in self._old:
+            self._kernel.forget_inode(ino)
         with self._view.borrow() as library:
             self._forget_all_of(library)
 
     def _forget_all_of(self, library: Library) -> None:
+        self._gone()
         self._forget_range(library, ROOT_INO, LARGEST_INO)
 
     def _forget_range(self, library: Library, first: int, last: int) -> None:

@@ -68,7 +68,7 @@ async def _serve(
             shared=options.allow_other,
         )
         content = Content(view, ReadAhead(kernel.push))
-        refresh = Refresh(view, kernel, settings().refresh_ms / 1000)
+        refresh = Refresh(view, kernel, settings().refresh_ms / 1000, content.doubt)
         with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGUSR1) as signals:
             _mount(options, Operations(view, content, controls, attributes, requests, ready))
             log.info("%s: mounted for %s from %s", options.mountpoint, options.principal, options.snapshot)

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from libraryfs.errors import SnapshotError
 from libraryfs.library.resolver import Library
 from libraryfs.store.snapshot import Snapshot
 
@@ -23,7 +24,14 @@ class View:
         self._lock = threading.Lock()
         self._idle: list[Library] = []
         self.identity = self.identity_now()
-        self.library = self._open()
+        self._library: Library | None = self._open()
+
+    @property
+    def library(self) -> Library:
+        """The loop's own Library. Raises SnapshotError while another file is in the snapshot's place that is none."""
+        if self._library is None:
+            raise SnapshotError(f"{self.path}: was replaced by a file that cannot be used")
+        return self._library
 
     def _open(self) -> Library:
         return Library(Snapshot.open(self.path), self.principal)
@@ -36,41 +44,45 @@ class View:
             return None
         return status.st_dev, status.st_ino
 
+    @property
+    def is_open(self) -> bool:
+        """Whether `library` can be used."""
+        return self._library is not None
+
     @contextmanager
     def borrow(self) -> Iterator[Library]:
         """A Library for the calling thread alone, as long as the block lasts. Raises SnapshotError."""
         with self._lock:
             library = self._idle.pop() if self._idle else None
-            current = self.library
+            current = self._library
         if library is None:
             library = self._open()
         try:
             yield library
         finally:
             with self._lock:
-                keep = self.library is current and len(self._idle) < KEPT
+                keep = current is not None and self._library is current and len(self._idle) < KEPT
                 if keep:
                     self._idle.append(library)
             if not keep:
                 library.snapshot.close()
 
-    def replace(self) -> Library:
-        """Turns to the file that has the path now, and returns the Library of the old one, still open.
+    def replace(self) -> None:
+        """Turns to the file that has the path now. Raises SnapshotError when that cannot be used; call it again later.
 
-        Raises SnapshotError when the new file cannot be used; then the old one stays in use.
+        The old connections end first. SQLite's journal and its index go by the path, so that connections to both files
+        would share them, and each would take the other's for its own.
         """
-        identity = self.identity_now()
-        library = self._open()
+        self.close()
+        self.identity = None
+        identity, library = self.identity_now(), self._open()
         with self._lock:
-            old, idle = self.library, self._idle
-            self.library, self._idle, self.identity = library, [], identity
-        for unused in idle:
-            unused.snapshot.close()
-        return old
+            self._library, self.identity = library, identity
 
     def close(self) -> None:
         """Ends all connections that no thread holds."""
         with self._lock:
-            idle, self._idle = self._idle, []
-        for library in [*idle, self.library]:
+            ended = self._idle if self._library is None else [*self._idle, self._library]
+            self._idle, self._library = [], None
+        for library in ended:
             library.snapshot.close()

@@ -1,7 +1,7 @@
 """The snapshot file: opening, creating, bringing up to date, transactions, and what SQLite's errors mean to a user."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import resources
 from pathlib import Path
 from types import TracebackType
@@ -122,7 +122,12 @@ class Snapshot:
         return value
 
     def close(self) -> None:
-        """Ends the connection."""
+        """Ends the connection. A writer leaves its journal empty: SQLite would play one that is left beside the file
+        into whatever file takes that path next (`mv new.db library.db` under a live mount)."""
+        if self.write:
+            with suppress(apsw.Error):  # busy: a reader is at it right now, and its close will do
+                self.db.set_busy_timeout(0)
+                self.db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
         self.db.close()
 
     def __enter__(self) -> Self:
