@@ -66,6 +66,7 @@ def command(context: click.Context, /, ring: str, file: Path | None, principal: 
 
 
 def _eval(common: Common, ring: str, principal: str, options: dict[str, Any]) -> int:
+    from libraryfs.cli.models import models
     from libraryfs.evals import load, render, request, session
 
     asked = request.build(
@@ -78,8 +79,8 @@ def _eval(common: Common, ring: str, principal: str, options: dict[str, Any]) ->
             "cache": not options["no_cache"],
         }
     )
-    with _bar(not common.json) as progress, session.models() as models:
-        report = session.run(common.snapshot_path, principal, load.ring_path(ring), asked, models, progress)
+    with _bar(not common.json) as progress, models() as chosen:
+        report = session.run(common.snapshot_path, principal, load.ring_path(ring), asked, chosen, progress)
     _write_files(report, options["junit"], options["html"])
     if common.json:
         print_json(report.model_dump(mode="json"))
@@ -104,12 +105,13 @@ def _write_files(report: "EvalReport", junit: Path | None, html: Path | None) ->
 
 
 def _calibrate(common: Common, file: Path) -> int:
+    from libraryfs.cli.models import models
     from libraryfs.evals import calibrate, session
 
     with file.open(encoding="utf-8", errors="replace") as lines:
         rows = calibrate.read_rows(lines)
-    with _bar(not common.json) as progress, session.models() as models:
-        found = session.calibration(rows, models, lambda done, total: progress(done, total, None))
+    with _bar(not common.json) as progress, models() as chosen:
+        found = session.calibration(rows, chosen, lambda done, total: progress(done, total, None))
     if common.json:
         print_json(found.model_dump(mode="json"))
         return 0

@@ -10,6 +10,7 @@ from libraryfs.ask.pipeline import Models
 from libraryfs.ask.request import AskRequest
 from libraryfs.ask.result import AskResult, Citation
 from libraryfs.errors import LibraryError
+from libraryfs.evals.watch import Failures
 from libraryfs.library.resolver import Library
 from libraryfs.models.cancel import Cancel
 from libraryfs.nodes import Entry
@@ -59,6 +60,7 @@ class Asker:
         identity: str,
         cancel: Cancel,
         answers: Answers | None,
+        failures: Failures,
         *,
         use_kept: bool,
     ) -> None:
@@ -68,6 +70,7 @@ class Asker:
         self._identity = identity
         self._cancel = cancel
         self._answers = answers
+        self._failures = failures
         self._use_kept = use_kept
         self._digests: dict[tuple[str, ...], bytes] = {}
         self.asked = 0
@@ -85,12 +88,13 @@ class Asker:
                 self.kept += 1
                 return AskedQuestion.model_validate_json(found)
             self.asked += 1
+            before = self._failures.count
             asked = _asked(self._ask(self._library, self._models, request, self._cancel))
         except LibraryError as error:
             if error.code.startswith(("LIBRARY_PATH", "LIBRARY_INVALID")):
                 return _failed(f"{error.code}: {error.message}")
             raise
-        if self._answers and asked.error is None and not asked.degraded:
+        if self._answers and asked.error is None and self._failures.count == before:
             self._answers.put(key, asked.model_dump_json())
         return asked
 
@@ -108,8 +112,8 @@ class Asker:
     def _key(self, request: AskRequest, repeat: int) -> bytes:
         if request.paths not in self._digests:
             scopes = [self._library.resolve(path).ino for path in request.paths]
-            visible, hidden = self._library.visible(), self._library.hidden
-            self._digests[request.paths] = scope.digest(self._library.snapshot.db, scopes, visible, hidden)
+            db, visible, hidden = self._library.snapshot.db, self._library.visible(), self._library.hidden
+            self._digests[request.paths] = scope.digest(db, scopes, visible, hidden)
         digest = blake2b(self._digests[request.paths], digest_size=24, person=b"answer")
         for part in (self._identity, request.model_dump_json(), str(repeat)):
             data = part.encode("utf-8", "surrogatepass")

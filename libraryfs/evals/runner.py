@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from libraryfs.ask import pipeline
+from libraryfs.ask import pipeline, prompt
 from libraryfs.ask.pipeline import Models
 from libraryfs.errors import Cancelled, InvalidRequest, ModelError
 from libraryfs.evals import noise, questions
@@ -29,8 +29,6 @@ from libraryfs.settings import settings
 from libraryfs.store import evals as store
 from libraryfs.store.answers import Answers
 from libraryfs.store.snapshot import Snapshot
-
-PROMPT_VERSION = "1"
 
 
 class Progress(NamedTuple):
@@ -164,7 +162,7 @@ class _Run:
         self.fingerprint = Fingerprint(
             language_model=model.model if model is not None else "none",
             embedding_model=self.models.embedder.model if self.models.embedder is not None else "none",
-            prompt=PROMPT_VERSION,
+            prompt=str(prompt.VERSION),
             judge=self.judge.identity if self.judge is not None else "none",
             options=f"retrieval {options.retrieval}, repeats {self.repeats}"
             + (f", latency budget {budget} ms" if budget else ""),
@@ -176,6 +174,7 @@ class _Run:
             self.fingerprint.model_copy(update={"judge": "", "options": ""}).model_dump_json(),
             self.cancel,
             self.answers,
+            failures=self.failures,
             use_kept=self.request.cache and not self.request.aa,
         )
 

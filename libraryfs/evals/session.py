@@ -1,7 +1,6 @@
 """What the surfaces share: the models that the settings name, a run with them, and a stored result."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 from libraryfs.ask.pipeline import Models
@@ -25,15 +24,6 @@ def shared_models() -> Models:
     """The models of this process's settings; others of the process use the same ones."""
     chosen = settings()
     return Models(factory.embedder(chosen), factory.language_model(chosen))
-
-
-@contextmanager
-def models() -> Iterator[Models]:
-    """The models that the settings name, ended with the block."""
-    try:
-        yield shared_models()
-    finally:
-        factory.close()
 
 
 def run(

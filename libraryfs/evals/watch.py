@@ -17,13 +17,17 @@ class Failures:
 
     def __init__(self) -> None:
         self.first: ModelError | None = None
+        self.count = 0
+        """Of any kind: an answer in whose making one fell is not to be kept."""
 
     def see(self, call: Callable[[], _Result]) -> _Result:
         """The call's result; a fatal failure is remembered and raised on."""
         try:
             return call()
-        except _FATAL as error:
-            self.first = self.first or error
+        except ModelError as error:
+            self.count += 1
+            if isinstance(error, _FATAL):
+                self.first = self.first or error
             raise
 
     def check(self) -> None:

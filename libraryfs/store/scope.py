@@ -6,6 +6,7 @@ from typing import Any
 
 import apsw
 
+from libraryfs.store import keywords, vectors
 from libraryfs.store.edges import WALKED
 
 _FILES = """
@@ -25,14 +26,17 @@ _EDGES = """
 def digest(db: apsw.Connection, scopes: Iterable[int], visible: frozenset[int], without: frozenset[int]) -> bytes:
     """A digest of all files below the folders `scopes`, and of what an edge joins them with, in visible namespaces.
 
-    Names, titles and contents count, times do not. `without` are inode numbers that are not looked at.
+    Names, titles, contents and how much of them is indexed count, times do not. `without` are inode numbers that are not looked at.
     """
     total = blake2b(digest_size=16)
     inside: set[tuple[int, str]] = set()
+    namespaces: set[int] = set()
     for scope in sorted(set(scopes)):
         for row in db.execute(_FILES, (scope,)):
             if row[0] not in without and (row[6] is None or row[6] in visible):
                 _add(total, row[:5])
+                if row[6] is not None:
+                    namespaces.add(row[6])
                 if row[5] is not None:
                     inside.add((row[6], row[5]))
     for namespace_id in sorted({namespace_id for namespace_id, _ in inside}):
@@ -40,6 +44,11 @@ def digest(db: apsw.Connection, scopes: Iterable[int], visible: frozenset[int], 
             ends = (row[0], row[1]) in inside or (row[3], row[4]) in inside
             if ends and row[2] in WALKED and row[0] in visible and row[3] in visible:
                 _add(total, row)
+    for namespace_id in sorted(namespaces):
+        _add(
+            total, (namespace_id, vectors.count_queued(db, (namespace_id,)), keywords.count_queued(db, (namespace_id,)))
+        )
+    _add(total, (vectors.embedder(db),))
     return total.digest()
 
 

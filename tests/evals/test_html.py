@@ -67,15 +67,15 @@ def test_the_rendered_page(report: EvalReport, tmp_path: Path) -> None:
     assert seen.shape[:2] == (1400, 1100)
     assert _share(seen, "#ffffff") < 0.99
     chart = seen[: seen.shape[0] // 2]
-    for colour in (RATE, DRIFT, PINNED):
-        assert _share(chart, colour) > 0.0001, colour
+    for colour in (RATE, DRIFT, PINNED):  # the baseline is a thin dashed line
+        assert _share(chart, colour) > 0.00002, colour
 
 
 def test_one_file_that_needs_nothing_else_and_is_the_same_each_time(report: EvalReport) -> None:
     page = html(report).decode()
     assert html(report).decode() == page
     assert page.count("<svg") == 1
-    links = re.findall(r"""(?:src|href|url\()\s*=?\s*["']?([^"')\s>]+)""", page)
+    links = re.findall(r"""(?:(?:src|href)\s*=|url\()\s*["']?([^"')\s>]+)""", page)
     assert all(link.startswith("#") for link in links if link != "x"), links
     assert "default-src 'none'" in page
     assert EVIL not in page
