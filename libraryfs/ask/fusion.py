@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-KEYWORD_WEIGHT: Final = 3.0
+KEYWORD_WEIGHT: Final = 4.0
 """Weight of the keyword leg's share (0 to 1) beside a cosine."""
 
 

@@ -12,9 +12,9 @@ from typing import Final, NamedTuple
 VERSION: Final = 1
 """Moves when the same text would be cut in another way; what an older version cut is embedded again."""
 
-TARGET_TOKENS: Final = 240
+TARGET_TOKENS: Final = 128
 """Tokens of a chunk, where the window allows it."""
-OVERLAP_TOKENS: Final = 40
+OVERLAP_TOKENS: Final = 32
 """Tokens at the end of a chunk that the next one repeats, in whole sentences."""
 
 # After the end of a sentence, or between lines; after full-width punctuation no space follows.

