@@ -1,18 +1,19 @@
 """A digest of what retrieval can find from a folder: equal digests, equal evidence."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 from typing import Any
 
 import apsw
 
-from libraryfs.store import keywords, vectors
+from libraryfs.store import vectors
 from libraryfs.store.edges import WALKED
 
 _FILES = """
     WITH RECURSIVE below (ino) AS (VALUES (?1) UNION SELECT e.ino FROM entries e JOIN below ON e.parent = below.ino)
-    SELECT e.ino, e.parent, e.name, e.digest, m.title, m.id, e.namespace_id
-    FROM below JOIN entries e ON e.ino = below.ino LEFT JOIN memories m ON m.ino = e.ino ORDER BY e.ino
+    SELECT e.ino, e.parent, e.name, e.digest, m.title, i.ino IS NULL, v.ino IS NULL, m.id, e.namespace_id
+    FROM below JOIN entries e ON e.ino = below.ino LEFT JOIN memories m ON m.ino = e.ino
+    LEFT JOIN unindexed i ON i.ino = e.ino LEFT JOIN unembedded v ON v.ino = e.ino ORDER BY e.ino
 """
 _EDGES = """
     SELECT g.source_ns, g.source_id, g.kind, g.target_ns, g.target_id, s.digest, t.digest
@@ -26,33 +27,27 @@ _EDGES = """
 def digest(db: apsw.Connection, scopes: Iterable[int], visible: frozenset[int], without: frozenset[int]) -> bytes:
     """A digest of all files below the folders `scopes`, and of what an edge joins them with, in visible namespaces.
 
-    Names, titles, contents and how much of them is indexed count, times do not. `without` are inode numbers that are not looked at.
+    Names, titles, contents and whether they are indexed count, times do not. `without` are inode numbers that are not looked at.
     """
     total = blake2b(digest_size=16)
     inside: set[tuple[int, str]] = set()
-    namespaces: set[int] = set()
     for scope in sorted(set(scopes)):
         for row in db.execute(_FILES, (scope,)):
-            if row[0] not in without and (row[6] is None or row[6] in visible):
-                _add(total, row[:5])
-                if row[6] is not None:
-                    namespaces.add(row[6])
-                if row[5] is not None:
-                    inside.add((row[6], row[5]))
+            *content, memory_id, namespace_id = row
+            if row[0] not in without and (namespace_id is None or namespace_id in visible):
+                _add(total, content)
+                if memory_id is not None:
+                    inside.add((namespace_id, memory_id))
     for namespace_id in sorted({namespace_id for namespace_id, _ in inside}):
         for row in db.execute(_EDGES, (namespace_id,)):
             ends = (row[0], row[1]) in inside or (row[3], row[4]) in inside
             if ends and row[2] in WALKED and row[0] in visible and row[3] in visible:
                 _add(total, row)
-    for namespace_id in sorted(namespaces):
-        _add(
-            total, (namespace_id, vectors.count_queued(db, (namespace_id,)), keywords.count_queued(db, (namespace_id,)))
-        )
     _add(total, (vectors.embedder(db),))
     return total.digest()
 
 
-def _add(total: blake2b, row: tuple[Any, ...]) -> None:
+def _add(total: blake2b, row: Sequence[Any]) -> None:
     for value in row:
         data = value if isinstance(value, bytes) else repr(value).encode("utf-8", "surrogatepass")
         total.update(len(data).to_bytes(4, "little") + data)
