@@ -78,15 +78,20 @@ class Exchange:
 class Runner:
     """Answers exchanges in threads, at most `kind.parallel` of a kind at once."""
 
-    def __init__(self, view: View, nursery: trio.Nursery) -> None:
+    def __init__(self, view: View) -> None:
         self._view = view
-        self._nursery = nursery
+        self._nursery: trio.Nursery | None = None
         self._limiters: dict[int, trio.CapacityLimiter] = {}
         self._idle_answers: OrderedDict[tuple[int, int], tuple[object, bytes]] = OrderedDict()
         self.unfinished = 0
 
+    def work_in(self, nursery: trio.Nursery) -> None:
+        """Where the answering tasks live; before the first request."""
+        self._nursery = nursery
+
     def start(self, exchange: Exchange, *, streaming: bool) -> None:
         """Begins to answer."""
+        assert self._nursery is not None, "requests come when the mount serves"
         exchange.started = True
         self.unfinished += 1
         self._nursery.start_soon(self._run, exchange, streaming)

@@ -92,7 +92,7 @@ def _check_device() -> None:
 
 def _is_dead(point: Path) -> bool:
     try:
-        os.stat(point)
+        os.statvfs(point)  # not stat: the kernel may still know the attributes of a dead mount's root
     except OSError as error:
         return error.errno in (errno.ENOTCONN, errno.ECONNABORTED)
     return False

@@ -57,33 +57,29 @@ def run(options: MountOptions, ready: Callable[[], None], requests: RequestLog |
 async def _serve(
     options: MountOptions, view: View, kernel: KernelCaches, requests: RequestLog, ready: Callable[[], None]
 ) -> None:
-    async with trio.open_nursery() as nursery:
-        attributes = Attributes()
-        controls = Controls(
-            control_kinds(),
-            view,
-            Runner(view, nursery),
-            Waiting(str(options.mountpoint)),
-            attributes,
-            shared=options.allow_other,
-        )
-        content = Content(view, ReadAhead(kernel.push))
-        refresh = Refresh(view, kernel, settings().refresh_ms / 1000, content.doubt)
-        with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGUSR1) as signals:
-            _mount(options, Operations(view, content, controls, attributes, requests, ready))
-            log.info("%s: mounted for %s from %s", options.mountpoint, options.principal, options.snapshot)
-            try:
+    attributes = Attributes()
+    runner = Runner(view)
+    waiting = Waiting(str(options.mountpoint))
+    controls = Controls(control_kinds(), view, runner, waiting, attributes, shared=options.allow_other)
+    content = Content(view, ReadAhead(kernel.push))
+    refresh = Refresh(view, kernel, settings().refresh_ms / 1000, content.doubt)
+    with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGUSR1) as signals:
+        _mount(options, Operations(view, content, controls, attributes, requests, ready))
+        log.info("%s: mounted for %s from %s", options.mountpoint, options.principal, options.snapshot)
+        try:
+            async with trio.open_nursery() as nursery:
+                runner.work_in(nursery)
                 nursery.start_soon(refresh.run)
                 nursery.start_soon(_sweep, controls)
                 nursery.start_soon(_heed, signals, requests, nursery.cancel_scope)
                 gc.collect()
                 gc.freeze()  # what is there now stays: later collections need not look at it
                 await pyfuse3.main(max_tasks=MAX_TASKS)
-            finally:
-                kernel.end()
-                pyfuse3.close(unmount=True)
-                log.info("%s: ended", options.mountpoint)
-        nursery.cancel_scope.cancel()
+                nursery.cancel_scope.cancel()
+        finally:
+            kernel.end()
+            pyfuse3.close(unmount=True)
+            log.info("%s: ended", options.mountpoint)
 
 
 async def _sweep(controls: Controls) -> None:
