@@ -73,20 +73,22 @@ def start(db: apsw.Connection, model: str, dimension: int, *, anew: bool = False
         return
     if anew:
         db.execute("DROP TABLE IF EXISTS vectors; DROP TRIGGER IF EXISTS passages_removed")
-        db.execute("DROP TRIGGER IF EXISTS search_moved; DELETE FROM embedded; DELETE FROM passages")
-        db.execute("DELETE FROM embedder")
+        db.execute("DROP TRIGGER IF EXISTS passages_moved; DROP TRIGGER IF EXISTS search_moved")
+        db.execute("DELETE FROM embedded; DELETE FROM passages; DELETE FROM embedder")
     else:
         check_embedder(db, model, dimension)
     db.execute(
         "CREATE VIRTUAL TABLE vectors USING vec0(namespace_id integer partition key, folder integer,"
         f" embedding float[{int(dimension)}] distance_metric=cosine, chunk_size={VECTORS_IN_BLOCK})"
     )
+    # vec0 takes an UPDATE of one rowid only, so a move goes through the passages, row by row.
     db.execute(
         "CREATE TRIGGER passages_removed AFTER DELETE ON passages BEGIN"
         " DELETE FROM vectors WHERE rowid = OLD.pk; END;"
+        "CREATE TRIGGER passages_moved AFTER UPDATE OF seq ON passages BEGIN"
+        " UPDATE vectors SET folder = (SELECT parent FROM entries WHERE ino = NEW.ino) WHERE rowid = NEW.pk; END;"
         "CREATE TRIGGER search_moved AFTER UPDATE OF parent ON entries WHEN OLD.parent <> NEW.parent BEGIN"
-        " UPDATE vectors SET folder = NEW.parent"
-        " WHERE rowid IN (SELECT pk FROM passages WHERE ino = NEW.ino); END"
+        " UPDATE passages SET seq = seq WHERE ino = NEW.ino; END"
     )
     db.execute("INSERT INTO embedder (id, model, dimension) VALUES (1, ?, ?)", (model, dimension))
 

@@ -1,0 +1,3 @@
+from tests.store.conftest import build
+
+__all__ = ["build"]
