@@ -41,6 +41,15 @@ def run(
     )
 
 
+def run_until(
+    on_stop: Callable[[Callable[[], None]], None], snapshot: Path, principal: str, ring: str, request: EvalRequest
+) -> EvalReport:
+    """A run with the models that this process shares, cancelled when `on_stop` calls what it is given."""
+    cancel = Cancel()
+    on_stop(cancel.cancel)
+    return runner.run(snapshot, principal, ring, request, shared_models(), cancel)
+
+
 def calibration(
     rows: list[calibrate.Row], with_models: Models, progress: Callable[[int, int], None]
 ) -> calibrate.Calibration:

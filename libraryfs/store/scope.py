@@ -27,7 +27,7 @@ _EDGES = """
 def digest(db: apsw.Connection, scopes: Iterable[int], visible: frozenset[int], without: frozenset[int]) -> bytes:
     """A digest of all files below the folders `scopes`, and of what an edge joins them with, in visible namespaces.
 
-    Names, titles, contents and whether they are indexed count, times do not. `without` are inode numbers that are not looked at.
+    Names, titles, contents and whether they are indexed count, times do not. `without`: inode numbers not looked at.
     """
     total = blake2b(digest_size=16)
     inside: set[tuple[int, str]] = set()
