@@ -121,7 +121,7 @@ def test_with_the_real_models(cli: Run, answer: Answer, notes: Path) -> None:
     again = answer("embed")
     assert again["chunks"] == 0
     assert again["waiting"] == 0
-    result = answer("ask", "On which weekday do releases go out?", "--path", "/ring/dev")
+    result = answer("ask", "On which weekday is the pipeline run?", "--path", "/ring/dev")
     assert result["evidence"][0]["path"] == "/ring/dev/skills/deploy.md"
     assert result["evidence"][0]["origin"] == "vector"
     assert answer("embed", "--all")["files"] == report["embedded"]["files"]
