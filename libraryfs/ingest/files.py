@@ -101,7 +101,7 @@ def _follow(entry: "os.DirEntry[str]", path: str, real_root: str, skip: Skip) ->
 def open_file(root: Path, path: str) -> int:
     """A descriptor of a regular file below `root`. Never waits (a FIFO put there since the walk is refused)."""
     try:
-        fd = os.open(root / path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        fd = os.open(f"{root}/{path}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         raise unreadable(root / path, error) from None
     if not stat.S_ISREG(os.fstat(fd).st_mode):

@@ -163,7 +163,7 @@ class FolderSource:
         elif place == "artifacts":
             rows = [self._artifact(found.path)]
         else:
-            front = read(read_head(self.root, found.path), shown)
+            front = read(read_head(self.root, found.path, found.size), shown)
             memory = self._memory(found.path, front, tell=True)
             rows = [memory]
             for kind in EDGE_KINDS:
@@ -248,13 +248,15 @@ def _title(path: str, is_ring: bool, front: FrontMatter) -> str:
     return names.from_bytes(os.fsencode("/".join(parts)))
 
 
-def read_head(root: Path, path: str) -> bytes:
-    """The first HEAD_BYTES of a file. Raises InvalidSource."""
-    with os.fdopen(files.open_file(root, path), "rb", buffering=0) as file:
-        try:
-            return file.read(HEAD_BYTES) or b""
-        except OSError as error:
-            raise files.unreadable(root / path, error) from None
+def read_head(root: Path, path: str, size: int) -> bytes:
+    """The first HEAD_BYTES of a file of `size` bytes. Raises InvalidSource."""
+    fd = files.open_file(root, path)
+    try:
+        return os.read(fd, min(HEAD_BYTES, size))
+    except OSError as error:
+        raise files.unreadable(root / path, error) from None
+    finally:
+        os.close(fd)
 
 
 def read_body(root: Path, path: str, size: int, mtime_ns: int) -> Body:
@@ -264,17 +266,21 @@ def read_body(root: Path, path: str, size: int, mtime_ns: int) -> Body:
     """
 
     def pieces() -> Iterator[bytes]:
-        with os.fdopen(files.open_file(root, path), "rb", buffering=0) as file:
-            status = os.fstat(file.fileno())
+        fd = files.open_file(root, path)
+        try:
+            status, left = os.fstat(fd), size
             if (status.st_size, status.st_mtime_ns) != (size, mtime_ns):
                 raise InvalidSource(
                     f"{files.show(root / path)}: changed during the import; import again. Nothing was imported"
                 )
-            try:
-                while piece := file.read(CHUNK):
-                    yield piece
-            except OSError as error:
-                raise files.unreadable(root / path, error) from None
+            # never more than there is: a large buffer for each small file costs more than all else here
+            while left and (piece := os.read(fd, min(CHUNK, left))):
+                left -= len(piece)
+                yield piece
+        except OSError as error:
+            raise files.unreadable(root / path, error) from None
+        finally:
+            os.close(fd)
 
     if size <= CHUNK:
         return of_bytes(b"".join(pieces()))
