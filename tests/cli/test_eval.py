@@ -1,0 +1,144 @@
+"""`eval`: exit codes, reports in files, an interrupted run, and calibration."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from tests.cli.conftest import Run
+from tests.cli.test_main import on_a_terminal
+
+ITEM = "/ring/dev/workspace/eval-set.md"
+DEPLOY_AT_NIGHT = "---\ntitle: Deploy\nid: skill-deploy\n---\nRun the pipeline at night.\n"
+Answer = Callable[..., Any]
+SET = """## On which days do we run the pipeline?
+- Tuesdays
+
+## What of the lights do we keep?
+- lights on
+"""
+
+
+@pytest.fixture
+def quiet(tmp_path: Path) -> dict[str, str]:
+    """No models, and a cache of the test's own."""
+    return {"LIBRARYFS_EMBEDDER": "none", "LIBRARYFS_LLM": "none", "LIBRARYFS_CACHE": str(tmp_path / "cache")}
+
+
+@pytest.fixture
+def filled(cli: Run, notes: Path, quiet: dict[str, str]) -> Path:
+    """The notes with an eval set, imported to ring dev."""
+    (notes / "workspace" / "eval-set.md").write_text(SET)
+    assert cli("import", notes, "--ring", "dev", "--no-embed", env=quiet).returncode == 0
+    return notes
+
+
+def _again(cli: Run, notes: Path, quiet: dict[str, str]) -> None:
+    assert cli("import", notes, "--ring", "dev", "--no-embed", env=quiet).returncode == 0
+
+
+def test_runs_and_exit_codes(cli: Run, answer: Answer, filled: Path, quiet: dict[str, str], tmp_path: Path) -> None:
+    """0 without drift, 1 with drift, 2 when the set is at fault; an import in between keeps the stored rate."""
+    first = cli("eval", "dev", env=quiet)
+    assert first.returncode == 0, first.stderr
+    assert first.stdout.startswith(f"{ITEM}: 2/2 passed (1.00, 95 % interval 0.34 to 1.00), run 1")
+    _again(cli, filled, quiet)
+    (filled / "skills" / "deploy.md").write_text(
+        "---\ntitle: Deploy\nid: skill-deploy\n---\nRun the pipeline at night.\n"
+    )
+    _again(cli, filled, quiet)
+    found = answer("eval", "/ring/dev", "--junit", "out.xml", "--html", "out.html", expect=1, env=quiet)
+    assert (found["passed"], found["total"], found["errors"], found["drift_detected"]) == (1, 2, 0, True)
+    assert found["drift"]["direction"] == "down"
+    assert found["flips"][0]["now"] == "failed"
+    assert ElementTree.parse(tmp_path / "out.xml").getroot().get("failures") == "2"
+    assert "down 0.50 from 2/2 of run 1" in (tmp_path / "out.html").read_text()
+    (filled / "workspace" / "eval-set.md").write_text(SET + "\n## And this?\n")
+    _again(cli, filled, quiet)
+    bad = cli("eval", "dev", env=quiet)
+    assert (bad.returncode, bad.stdout) == (2, "")
+    assert bad.stderr == (f"libraryfs: {ITEM}: line 7: no expected fragment for 'And this?'; add a bullet below it\n")
+    absent = answer("eval", "dev", "--item", "nothing", expect=2, env=quiet)
+    assert absent["error"]["code"] == "LIBRARY_PATH_NOT_FOUND"
+
+
+@pytest.mark.usefixtures("filled")
+def test_models_at_fault(cli: Run, quiet: dict[str, str], tmp_path: Path) -> None:
+    """A model that cannot be used as it is set is said before the first question, and nothing is written."""
+    done = cli("eval", "dev", env=quiet | {"LIBRARYFS_LLM": str(tmp_path / "absent.gguf")})
+    assert done.returncode == 2
+    assert "before the first question: LIBRARY_MODEL_UNAVAILABLE" in done.stderr
+    assert "nothing was written" in done.stderr
+    assert cli("eval", "dev", env=quiet).stdout.splitlines()[1] == "no drift: first run, nothing to compare with"
+
+
+@pytest.mark.usefixtures("filled")
+def test_the_set_against_itself_and_baselines(answer: Answer, cli: Run, quiet: dict[str, str]) -> None:
+    """`--aa` writes nothing; `--baseline this` pins; `--no-cache` asks anew."""
+    test = answer("eval", "dev", "--aa", "--repeats", "3", env=quiet)
+    assert test["aa"] == {"runs": 3, "pass_rates": [1.0, 1.0, 1.0], "pairs": 3, "drifted": 0, "significant": 0}
+    assert test["written"] is False
+    pinned = answer("eval", "dev", "--baseline", "this", env=quiet)
+    assert (pinned["run"], pinned["history"][-1]["pinned"]) == (1, True)
+    later = answer("eval", "dev", "--no-cache", env=quiet)
+    assert (later["baseline"]["run"], later["trace"]["questions_asked"]) == (1, 2)
+    assert cli("eval", "dev", "--baseline", "9", env=quiet).returncode == 2
+    assert cli("eval", "dev", "--baseline", "last", env=quiet).returncode == 2
+    assert cli("eval", "dev", "--repeats", "51", env=quiet).returncode == 2
+
+
+@pytest.mark.usefixtures("filled")
+def test_the_bar_shows_the_running_rate(environment: dict[str, str], quiet: dict[str, str], tmp_path: Path) -> None:
+    """On a terminal."""
+    shown = on_a_terminal(["eval", "dev"], environment | quiet, tmp_path)
+    assert "2/2 passed" in shown
+    assert "\x1b[" in shown
+
+
+def test_interrupted_at_half_nothing_is_written(
+    cli: Run, filled: Path, quiet: dict[str, str], environment: dict[str, str], tmp_path: Path
+) -> None:
+    """Ctrl-C ends it with 130."""
+    long = "\n".join(f"## On which days do we run the pipeline, the {n}. time?\n- Tuesdays\n" for n in range(4000))
+    (filled / "workspace" / "eval-set.md").write_text(long)
+    _again(cli, filled, quiet)
+    command = [sys.executable, "-m", "libraryfs.cli.main", "eval", "dev"]
+    child = subprocess.Popen(
+        command, env=environment | quiet, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    cache = tmp_path / "cache" / "eval-answers.db-wal"
+    end = time.monotonic() + 60
+    while not (cache.exists() and os.path.getsize(cache) > 100_000):  # some tens of answers are in
+        assert child.poll() is None
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    child.send_signal(signal.SIGINT)
+    out, err = child.communicate(timeout=20)
+    assert (child.returncode, out) == (130, "")
+    assert err.endswith("libraryfs: interrupted\n")
+    (filled / "workspace" / "eval-set.md").write_text(SET)
+    _again(cli, filled, quiet)
+    after = cli("eval", "dev", env=quiet)
+    assert "run 1," in after.stdout
+    assert "first run, nothing to compare with" in after.stdout
+
+
+def test_calibrate(cli: Run, quiet: dict[str, str], tmp_path: Path) -> None:
+    """It wants a file, labelled rows and a model."""
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text(json.dumps({"claim": "noon", "evidence": "at noon", "support": "Complete"}) + "\n")
+    done = cli("eval", "calibrate", rows, env=quiet)
+    assert done.returncode == 2
+    assert "LIBRARYFS_LLM is none" in done.stderr
+    assert "calibrate wants the FILE" in cli("eval", "calibrate", env=quiet).stderr
+    rows.write_text("{}\n")
+    assert "line 1: claim: Field required" in cli("eval", "calibrate", rows, env=quiet).stderr
+    assert "unexpected argument" in cli("eval", "dev", rows, env=quiet).stderr
