@@ -25,7 +25,18 @@ class Question(NamedTuple):
     expected: str | None
 
 
+# What the texts do not say comes first: a model that makes things up is known by it soonest.
 QUESTIONS: Final = (
+    Question(
+        ("The pump was installed in 1987 by a firm from Lund. It moves 340 litres a minute.",),
+        "What does the pump's yearly service cost?",
+        None,
+    ),
+    Question(
+        ("Our Lisbon office has twelve desks and a terrace. The Porto office is larger, with forty desks.",),
+        "Which office has a canteen?",
+        None,
+    ),
     Question(
         (
             "The north gate is locked at nine in the evening. The guard, Marta Ruiz, keeps the only key.",
@@ -33,11 +44,6 @@ QUESTIONS: Final = (
         ),
         "Who has the key of the north gate?",
         "Marta Ruiz",
-    ),
-    Question(
-        ("The pump was installed in 1987 by a firm from Lund. It moves 340 litres a minute.",),
-        "What does the pump's yearly service cost?",
-        None,
     ),
     Question(
         (
@@ -51,11 +57,6 @@ QUESTIONS: Final = (
         ("The old boiler burned coal. In 1996 it was replaced by a heat pump that draws from the lake.",),
         "When was the boiler replaced?",
         "1996",
-    ),
-    Question(
-        ("Our Lisbon office has twelve desks and a terrace. The Porto office is larger, with forty desks.",),
-        "Which office has a canteen?",
-        None,
     ),
     Question(
         (

@@ -13,6 +13,7 @@ _NEW_TERM: Final = 0.15
 _NEW_TERMS: Final = 8
 
 _CLAUSE: Final = re.compile(r"(?<=[,;:—–)])\s+|(?<=[，、；：—])|\s+(?=[(—–])")
+_LOOSE: Final = " ,;:—–(，、；："
 _WORD: Final = re.compile(r"\S+\s*")
 
 
@@ -35,7 +36,7 @@ def _best(text: str, cuts: list[int], asked: set[str], limit: int) -> str:
     best, found = -1.0, text
     for first, start in enumerate(cuts[:-1]):
         for end in cuts[first + 1 :]:
-            part = text[start:end].strip()
+            part = text[start:end].strip().rstrip(_LOOSE) if end < len(text) else text[start:end].strip()
             length = words(part)
             if length > limit and end != cuts[first + 1]:
                 break
