@@ -34,12 +34,20 @@ Mode = Literal["vector", "hybrid"]
 
 
 class _Hit(NamedTuple):
+    """An item on its way to the evidence. `share` orders hits of one score that have no cosine."""
+
     ino: int
     score: float
     origin: Origin
     similarity: float | None = None
     start: int | None = None
     length: int = 0
+    share: float = 0.0
+
+    @property
+    def order(self) -> tuple[float, float, float, int]:
+        """Best first: by score, then by closeness to the question."""
+        return -self.score, -(self.similarity or 0.0), -self.share, self.ino
 
 
 def retrieve(
@@ -135,7 +143,7 @@ class _Run:
                 found = keywords.search(self.db, self.question, scope, NEAREST, self.reachable)
                 matched += found.matched
                 shown += len(found.best)
-                self._add([_Hit(one.ino, KEYWORD_SCORE, "fallback") for one in found.best])
+                self._add([_Hit(one.ino, KEYWORD_SCORE, "fallback", share=one.share) for one in found.best])
             elif mode == "hybrid":
                 self._add(self._hybrid(scope, self.vector))
             else:
@@ -172,7 +180,7 @@ class _Run:
     def _add(self, hits: Sequence[_Hit]) -> None:
         self.sources += 1 if hits else 0
         for hit in hits:
-            if hit.ino not in self.hits or self.hits[hit.ino].score < hit.score:
+            if hit.ino not in self.hits or hit.order < self.hits[hit.ino].order:
                 self.hits[hit.ino] = hit
 
     def reachable(self, ino: int) -> bool:
@@ -191,7 +199,7 @@ class _Run:
     def expand(self) -> None:
         """One hop from each hit, the best first; an item that is a better hit already stays as it is."""
         reached: dict[int, float] = {}
-        for seed in sorted(self.hits.values(), key=lambda hit: (-hit.score, hit.ino)):
+        for seed in sorted(self.hits.values(), key=lambda hit: hit.order):
             node = self.graph.node(seed.ino)
             for other in self.graph.neighbours(node) if node else ():
                 if other.ino not in self.hits and self.reachable(other.ino):
@@ -205,9 +213,8 @@ class _Run:
 
     def load(self) -> tuple[Evidence, ...]:
         """The evidence in order: by score, then by closeness, a current memory before those that it replaces."""
-        order = sorted(self.hits.values(), key=lambda hit: (-hit.score, -(hit.similarity or 0.0), hit.ino))
         placed: dict[int, Evidence] = {}
-        for hit in order:
+        for hit in sorted(self.hits.values(), key=lambda hit: hit.order):
             node = self.graph.node(hit.ino)
             current = self.graph.current(node) if node else None
             if current is not None and current.ino in self.hits:

@@ -1,6 +1,6 @@
 """Inode numbers, computed from what a row is: nothing is handed out, so they are the same in every rebuilt snapshot.
 
-60 bits: 12 of the namespace, 48 of (store, key). The namespace comes first so that one namespace's rows, whose bodies
+60 bits: 12 of the namespace, 48 of (namespace, store, key). The namespace comes first so that one namespace's rows, whose bodies
 are stored in inode order, lie together on disk. The four bits above are the mount's, for control files.
 """
 
@@ -24,7 +24,8 @@ def _cluster(namespace: str) -> int:
 def row_ino(namespace: str, store: str, key: str | bytes) -> int:
     """The number of the row `key` of `store` in `namespace` ("/ring/dev")."""
     raw = key if isinstance(key, bytes) else key.encode("utf-8", "surrogatepass")
-    digest = blake2b(store.encode() + b"\0" + raw, digest_size=8).digest()
+    # The namespace again: two that share a cluster (one pair in 4095) must not share the numbers of equal keys.
+    digest = blake2b(namespace.encode() + b"\0" + store.encode() + b"\0" + raw, digest_size=8).digest()
     return _cluster(namespace) << ROW_BITS | int.from_bytes(digest) & _ROW_MASK
 
 

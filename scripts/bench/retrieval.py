@@ -36,7 +36,7 @@ from libraryfs.settings import settings
 from libraryfs.store import access, bodies, edges, memory, namespaces, texts, vectors
 from libraryfs.store.snapshot import Snapshot
 
-SETS = ("xquad-en", "xquad-de", "xquad-zh", "clapnq-answerable", "covidqa", "scifact")
+SETS = ("xquad-en", "xquad-de", "xquad-zh", "clapnq-answerable", "covidqa", "scifact", "python")
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
 ME = "bench"
 out = Console(width=120)
@@ -65,7 +65,10 @@ def lines(path: Path) -> list[dict[str, Any]]:
 
 
 def bring(snapshot: Snapshot, data: Path, name: str, folder: Path) -> None:
-    """Import a set's documents as memories of the ring of its name."""
+    """Import a set's documents as memories of the ring of its name; `python` is rings/python."""
+    if name == "python":
+        import_source(snapshot, data / "rings" / name, f"/ring/{name}", ME)
+        return
     rows = folder / f"{name}.jsonl"
     with rows.open("w", encoding="utf-8") as file:
         for row in lines(data / "questions" / name / "documents.jsonl"):
@@ -141,7 +144,7 @@ def superseded(library: Library, embedder: Embedder) -> None:
 
 
 def times(embedder: Embedder, count: int, folder: Path) -> None:
-    """A retrieval over `count` memories beside one embedding and one raw query of sqlite-vec; medians of 15, in turn."""
+    """A retrieval over `count` memories beside one embedding and one raw query of sqlite-vec: medians of 15, in turn."""
     chance = np.random.default_rng(7)
     made = chance.standard_normal((count, embedder.dimension), dtype=np.float32)
     made /= np.linalg.norm(made, axis=1, keepdims=True)
@@ -238,7 +241,7 @@ def rate(embedder: Embedder, data: Path, folder: Path, count: int) -> None:
 
 @click.command()
 @click.option("--data", type=click.Path(path_type=Path), default=SHARED, help="Folder with questions/ and rings/.")
-@click.option("--sets", default=",".join(SETS), help="Question sets, comma separated.")
+@click.option("--sets", default=",".join(SETS), help="Question sets, comma separated; python: the PEP pairs.")
 @click.option("--snapshot", type=click.Path(path_type=Path), help="Keep the snapshot here.")
 @click.option("--limit", default=100_000, help="Questions of each set, at most.")
 @click.option("--only", type=click.Choice(["quality", "times", "rate"]), default="quality")
@@ -264,11 +267,11 @@ def main(data: Path, sets: str, snapshot: Path | None, limit: int, only: str, co
             with Snapshot.open(snapshot or folder / "bench.db", create=True) as opened:
                 for name in names:
                     bring(opened, data, name, folder)
-                import_source(opened, data / "rings" / "python", "/ring/python", ME)
                 embed(opened, real)
                 library = Library(opened, ME)
-                quality(library, Remembering(real), data, names, limit)
-                superseded(library, Remembering(real))
+                quality(library, Remembering(real), data, [name for name in names if name != "python"], limit)
+                if "python" in names:
+                    superseded(library, Remembering(real))
     factory.close()
 
 

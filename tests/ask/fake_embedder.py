@@ -47,7 +47,7 @@ class WordEmbedder:
 
 
 class PlacedEmbedder(WordEmbedder):
-    """A text that holds one of the given marks has that mark's vector."""
+    """A text that holds one of the given marks has that mark's vector; any other, the opposite of the first."""
 
     def __init__(self, places: Mapping[str, Sequence[float]], **options: int) -> None:
         super().__init__("placed@1", dimension=len(next(iter(places.values()))), **options)
@@ -57,7 +57,7 @@ class PlacedEmbedder(WordEmbedder):
         for mark, place in self.places.items():
             if mark in text:
                 return np.array(place, dtype=np.float32)
-        return super().vector(text)
+        return -np.array(next(iter(self.places.values())), dtype=np.float32)
 
 
 class BrokenEmbedder(WordEmbedder):

@@ -1,0 +1,145 @@
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from libraryfs.ask.fusion import fused
+from libraryfs.store import keywords
+from tests.ask.fake_embedder import PlacedEmbedder
+from tests.ask.shelf import Shelf, ids
+
+A, B = "/ring/a", "/ring/b"
+
+
+@pytest.fixture(scope="module")
+def whale(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shelf]:
+    made = Shelf(tmp_path_factory.mktemp("words") / "library.db")
+    made.memory(A, "m", title="zzz", content="whale qqq")
+    made.index()
+    yield made
+    made.snapshot.close()
+
+
+@pytest.mark.parametrize(
+    ("question", "content"),
+    [
+        ("路德生涯的哪个阶段是他最高产的？", "马丁·路德最高产的阶段是他生涯的早期。"),
+        ("ルターの初期の著作", "彼の初期の著作はルターの最も多産な時期。"),
+        ("ปลาวาฬร้องเพลง", "เราได้ยินปลาวาฬร้องเพลงในทะเล"),
+        ("какой кит поёт", "Кит поёт далеко в море."),
+        ("ÉLÈVE café", "Un eleve au CAFE."),
+        ("deploying servers", "We deploy the server on Tuesday."),
+        ("C++ и 鲸", "鲸"),
+    ],
+)
+def test_scripts(shelf: Shelf, question: str, content: str) -> None:
+    shelf.grant("me", A)
+    shelf.memory(A, "right", title="t", content=content)
+    shelf.memory(A, "wrong", title="t", content="Nothing of that, 完全不同的内容, совсем другое.")
+    shelf.index()
+    assert ids(shelf.ask(question, A, embedder=None))[0] == "right"
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    question=st.text(min_size=1, max_size=60)
+    | st.lists(
+        st.sampled_from(
+            ['"', "'", "*", "NEAR(", ")", "AND", "OR", "NOT", "text:", "^", "whale", "{", "-", "漢", "\0", ";--"]
+        ),
+        min_size=1,
+        max_size=8,
+    ).map(" ".join)
+)
+def test_no_character_is_query_syntax(whale: Shelf, question: str) -> None:
+    found = keywords.search(whale.db, question, keywords.SearchScope((1,)), 5, lambda ino: True)
+    assert len(found.best) == ("whale" in question.lower().replace("_", " ").split())
+
+
+def test_rare_words_weigh_more_and_long_files_less(shelf: Shelf) -> None:
+    shelf.grant("me", A)
+    for number in range(20):
+        shelf.memory(A, f"common{number:02}", content="The whale and the sea.")
+    shelf.memory(A, "rare", content="The narwhal.")
+    shelf.memory(A, "long", content="The narwhal. " + "Other things are told of here. " * 50)
+    shelf.index()
+    assert ids(shelf.ask("whale narwhal", A, embedder=None))[:2] == ["rare", "long"]
+
+
+def test_shares_are_between_0_and_1_and_1_is_out_of_reach_for_half_a_question(shelf: Shelf) -> None:
+    shelf.grant("me", A)
+    shelf.memory(A, "all", content="whale song " * 50)
+    shelf.memory(A, "half", content="whale " * 50)
+    shelf.index()
+    found = keywords.search(shelf.db, "whale song unheard", keywords.SearchScope((1,)), 5, lambda ino: True)
+    shares = [one.share for one in found.best]
+    assert shares == sorted(shares, reverse=True)
+    assert 0 < shares[1] < shares[0] < 0.75
+    assert found.matched == 2
+
+
+def test_files_are_found_by_their_names(shelf: Shelf) -> None:
+    shelf.grant("me", A)
+    shelf.artifact(A, "a", "plans/harbour map.bin", "\0\1")
+    shelf.index()
+    found = shelf.ask("Is there a map of the harbour?", A, embedder=None)
+    assert [(one.id, one.excerpt) for one in found.evidence] == [("a", "")]
+
+
+def test_the_excerpt_is_where_the_words_are(shelf: Shelf) -> None:
+    shelf.grant("me", A)
+    filler = "Nothing of interest is said in this sentence. " * 60
+    content = f"{filler}\nDéploys happen on Tuesday after the stand-up.\n{filler}"
+    shelf.memory(A, "m", content=content)
+    shelf.index()
+    (one,) = shelf.ask("When do deploys happen after the stand-up?", A, embedder=None).evidence
+    assert "on Tuesday" in one.excerpt
+    assert len(one.excerpt) <= keywords.PASSAGE_CHARACTERS
+    assert content.encode()[one.start :].startswith(one.excerpt.encode())
+
+
+@given(st.text(max_size=5000))
+def test_passages_hold_the_whole_text(text: str) -> None:
+    spans = keywords._passages(text)
+    assert "".join(text[start:end] for start, end in spans).split() == text.split() or len(spans) > 1
+    assert sum(end - start for start, end in spans) >= len("".join(text.split()))
+
+
+def test_hybrid_takes_the_leg_that_can_read(shelf: Shelf) -> None:
+    """The embedder sees no difference between the files; words do. And the other way round."""
+    shelf.grant("me", A)
+    blind = PlacedEmbedder(
+        {"问": [1.0, 0.0], "文": [1.0, 0.1], "near": [1.0, 0.2], "far": [0.0, 1.0], "ask": [1.0, 0.0]}
+    )
+    for number in range(30):
+        shelf.memory(A, f"m{number:02}", content=f"文 {'鲸鱼在海里' if number == 29 else '其他的事情'} {number}")
+    shelf.embed(blind)
+    assert ids(shelf.ask("问 鲸鱼在哪里", A, embedder=blind))[0] != "m29"
+    assert ids(shelf.ask("问 鲸鱼在哪里", A, embedder=blind, retrieval="hybrid"))[0] == "m29"
+    for number in range(30):
+        shelf.memory(B, f"n{number:02}", content="near" if number == 29 else "far")
+    shelf.grant("me", B)
+    shelf.embed(blind)
+    assert ids(shelf.ask("ask unheard", B, embedder=blind, retrieval="hybrid"))[0] == "n29"
+
+
+def test_hybrid_tells_origin_and_similarity(shelf: Shelf) -> None:
+    shelf.grant("me", A)
+    for number in range(60):
+        shelf.memory(A, f"m{number:02}", content=f"whale song sea {number}")
+    shelf.memory(A, "word", content="Zebrafish, unlike all others.")
+    shelf.embed()
+    found = shelf.ask("whale song sea zebrafish", A, retrieval="hybrid")
+    by_id = {one.id: one for one in found.evidence}
+    assert by_id["word"].origin == "fallback"
+    assert by_id["word"].similarity is not None
+    assert [one.score for one in found.evidence] == [1.0, 0.99, 0.98, 0.97, 0.96]
+    assert found.degraded == ()
+
+
+def test_fusion() -> None:
+    assert fused({1: 0.9, 2: 0.5}, {}, 0.0) == [1, 2]
+    assert fused({1: 0.9, 2: 0.5}, {2: 0.3}, 0.0) == [2, 1]
+    assert fused({1: 0.9, 2: 0.5}, {2: 0.3}, 0.3) == [1, 2]
+    assert fused({}, {7: 0.1, 3: 0.1}, 0.0) == [3, 7]
