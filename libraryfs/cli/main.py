@@ -1,5 +1,6 @@
 """`libraryfs`: the group of commands, and what an error prints and exits with."""
 
+import contextlib
 import importlib
 import io
 import json
@@ -108,6 +109,8 @@ def run(arguments: list[str] | None = None) -> int:
 
 def guarded(command: click.Command, arguments: list[str], program: str, common: Common) -> int:
     """Run a command, print its error in one line, and give the exit code."""
+    if sys.stdout is None:  # started with it closed
+        sys.stdout = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8", closefd=False)
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # names need not be valid Unicode
     try:
@@ -126,9 +129,8 @@ def guarded(command: click.Command, arguments: list[str], program: str, common: 
     except (KeyboardInterrupt, click.Abort):
         click.echo("libraryfs: interrupted", err=True)
         return INTERRUPTED
-    except BrokenPipeError:
-        # The reader of our output went away, as `| head` does; Python's own flush at exit must not complain of it.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (BrokenPipeError, SystemExit):  # click makes the one into the other
+        _drop_output()  # its reader went away, as `| head` does
         return OK
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
@@ -147,9 +149,19 @@ def _usage(error: click.ClickException) -> str:
 
 def _user_error(code: str, message: str, common: Common) -> int:
     if common.json:
-        click.echo(json.dumps({"error": {"code": code, "message": message}}))
+        with contextlib.suppress(OSError):  # where stdout itself is at fault
+            click.echo(json.dumps({"error": {"code": code, "message": message}}))
     click.echo(f"libraryfs: {message}", err=True)
+    try:
+        sys.stdout.flush()
+    except OSError:
+        _drop_output()
     return USER_ERROR
+
+
+def _drop_output() -> None:
+    """What is still to be written goes nowhere: Python's flush at its end would fail, and say so."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _bug(error: Exception, common: Common) -> int:

@@ -1,11 +1,15 @@
 """What every command has in common: help, one-line errors, exit codes, logs, colours."""
 
+import fcntl
 import json
 import os
 import pty
 import select
+import signal
 import subprocess
 import sys
+import termios
+import time
 from pathlib import Path
 
 import pytest
@@ -177,6 +181,54 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path: Path, environment: dict[s
     assert done.stderr == ""
 
 
+@pytest.mark.parametrize(
+    ("command", "status", "says"),
+    [
+        ("export >/dev/full", 2, "No space left"),
+        ("tree / --json >/dev/full", 2, "No space left"),
+        ("export >&-", 0, ""),
+        ("export | head -c 1 >/dev/null; exit ${PIPESTATUS[0]}", 0, ""),
+    ],
+)
+def test_a_stdout_that_fails(
+    cli: Run, environment: dict[str, str], notes: Path, tmp_path: Path, command: str, status: int, says: str
+) -> None:
+    """Full, closed, gone: at most one line, and the documented exit code."""
+    assert cli("import", notes, "--ring", "dev", "--no-embed").returncode == 0
+    script = f"set -m; {sys.executable} -m libraryfs.cli.main {command}"
+    done = subprocess.run(
+        ["bash", "-c", script], env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == status, done.stderr
+    assert says in done.stderr
+    assert all(line.startswith("libraryfs: ") for line in done.stderr.splitlines() if line)
+
+
+def test_ctrl_c(cli: Run, environment: dict[str, str], notes: Path, tmp_path: Path) -> None:
+    """One line and exit code 130, sent while the command reads its input."""
+    assert cli("import", notes, "--ring", "dev", "--no-embed").returncode == 0
+    reading, writing = os.pipe()
+    os.write(writing, b"How do")
+    command = [sys.executable, "-m", "libraryfs.cli.main", "ask", "-"]
+    with subprocess.Popen(
+        command, env=environment, cwd=tmp_path, stdin=reading, stderr=subprocess.PIPE, text=True
+    ) as child:
+        deadline = time.monotonic() + 30
+        while _waiting(reading) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        child.send_signal(signal.SIGINT)
+        _, errors = child.communicate(timeout=20)
+    os.close(reading)
+    os.close(writing)
+    assert child.returncode == 130
+    assert errors.strip() == "libraryfs: interrupted"
+
+
+def _waiting(pipe: int) -> int:
+    """Bytes that nobody has read yet."""
+    return int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)), sys.byteorder)
+
+
 def test_start_imports_only_what_a_command_uses(environment: dict[str, str]) -> None:
     """`libraryfs grants` loads no models, no progress bars, no FUSE, no HTTP."""
     program = (
@@ -216,3 +268,21 @@ def test_completion_of_commands(cli: Run) -> None:
     variables = {"_LIBRARYFS_COMPLETE": "bash_complete", "COMP_WORDS": "libraryfs gr", "COMP_CWORD": "1"}
     words = [line.split(",")[1] for line in cli(env=variables).stdout.splitlines()]
     assert words == ["grant", "grants"]
+
+
+def test_completion_of_library_paths(cli: Run, notes: Path) -> None:
+    """Folders and files as the principal sees them; nothing, and no error, where there is no snapshot."""
+
+    def complete(words: str) -> list[str]:
+        variables = {"_LIBRARYFS_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+        done = cli(env=variables)
+        assert done.stderr == ""
+        return [line.split(",", 1)[1] for line in done.stdout.splitlines() if line]
+
+    assert complete("libraryfs tree /ring/") == []
+    assert cli("import", notes, "--ring", "dev", "--no-embed").returncode == 0
+    assert complete("libraryfs tree /") == ["/agent/", "/ring/"]
+    assert complete("libraryfs tree /ring/dev/de") == ["/ring/dev/decisions/"]
+    assert complete("libraryfs tree /ring/dev/decisions/use-r") == ["/ring/dev/decisions/use-rsync.md"]
+    assert complete("libraryfs tree --as eve /ring/") == []
+    assert complete("libraryfs tree not/a/path") == []
