@@ -5,8 +5,8 @@
     scripts/bench/eval.py --set xquad-de --questions 50
 
 `--data` holds questions/<set>/{documents,questions}.jsonl. Everything runs through the product: import, embedding, the
-runner of `libraryfs eval`. The cost without the short cut is measured on the same answers: the judge is asked about each
-fragment, also those that the answer holds word for word.
+runner of `libraryfs eval`. The cost without the short cut is measured on the same answers: the judge is asked about
+each fragment, also those that the answer holds word for word.
 """
 
 import json
