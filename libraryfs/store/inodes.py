@@ -1,7 +1,7 @@
 """Inode numbers, computed from what a row is: nothing is handed out, so they are the same in every rebuilt snapshot.
 
-60 bits: 12 of the namespace, 48 of (namespace, store, key). The namespace comes first so that one namespace's rows, whose bodies
-are stored in inode order, lie together on disk. The four bits above are the mount's, for control files.
+60 bits: 12 of the namespace, 48 of (namespace, store, key). The namespace comes first so that one namespace's rows,
+whose bodies are stored in inode order, lie together on disk. The four bits above are the mount's, for control files.
 """
 
 from functools import lru_cache

@@ -144,7 +144,7 @@ def superseded(library: Library, embedder: Embedder) -> None:
 
 
 def times(embedder: Embedder, count: int, folder: Path) -> None:
-    """A retrieval over `count` memories beside one embedding and one raw query of sqlite-vec: medians of 15, in turn."""
+    """Retrieval over `count` memories beside one embedding and one raw query of sqlite-vec: medians of 15, by turns."""
     chance = np.random.default_rng(7)
     made = chance.standard_normal((count, embedder.dimension), dtype=np.float32)
     made /= np.linalg.norm(made, axis=1, keepdims=True)
