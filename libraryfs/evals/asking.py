@@ -10,6 +10,7 @@ from libraryfs.ask.pipeline import Models
 from libraryfs.ask.request import AskRequest
 from libraryfs.ask.result import AskResult, Citation
 from libraryfs.errors import LibraryError
+from libraryfs.evals import text
 from libraryfs.evals.watch import Failures
 from libraryfs.library.resolver import Library
 from libraryfs.models.cancel import Cancel
@@ -86,7 +87,7 @@ class Asker:
             found = self._answers.get(key) if self._answers and self._use_kept else None
             if found is not None:
                 self.kept += 1
-                return AskedQuestion.model_validate_json(found)
+                return text.load(AskedQuestion, found)
             self.asked += 1
             before = self._failures.count
             asked = _asked(self._ask(self._library, self._models, request, self._cancel))
@@ -95,7 +96,7 @@ class Asker:
                 return _failed(f"{error.code}: {error.message}")
             raise
         if self._answers and asked.error is None and self._failures.count == before:
-            self._answers.put(key, asked.model_dump_json())
+            self._answers.put(key, text.dump(asked))
         return asked
 
     def evidence_texts(self, asked: AskedQuestion) -> list[str]:

@@ -10,6 +10,7 @@ from hashlib import blake2b
 from typing import Final
 
 from libraryfs.errors import ModelFailed, PromptTooLong
+from libraryfs.evals import text
 from libraryfs.evals.fold import fold
 from libraryfs.evals.score import Ruling
 from libraryfs.models.cancel import Cancel
@@ -48,14 +49,14 @@ class ModelJudge:
         found = self._answers.get(key) if self._answers else None
         if found is not None:
             self.kept += 1
-            return Ruling.model_validate_json(found)
+            return text.load(Ruling, found)
         self.calls += 1
         try:
             ruling = self._ask(messages(question, answer, fragment))
         except (PromptTooLong, ModelFailed) as error:  # of this call; the model itself lives
             return Ruling(says=None, reason=error.message)
         if self._answers and ruling.says is not None:
-            self._answers.put(key, ruling.model_dump_json())
+            self._answers.put(key, text.dump(ruling))
         return ruling
 
     def _ask(self, chat: list[Message]) -> Ruling:
@@ -72,8 +73,8 @@ class ModelJudge:
 def messages(question: str, answer: str, fragment: str) -> list[Message]:
     """The chat that asks about one fragment; the texts cannot close their fence."""
     shown = "\n".join(
-        f"{name}:\n{_FENCE}\n{text.replace(_FENCE, '- - - - -')}\n{_FENCE}"
-        for name, text in (("Question", question), ("Answer", answer), ("Statement", fragment))
+        f"{name}:\n{_FENCE}\n{body.replace(_FENCE, '- - - - -')}\n{_FENCE}"
+        for name, body in (("Question", question), ("Answer", answer), ("Statement", fragment))
     )
     asked = f"{shown}\nDoes the answer say the statement? yes or no"
     return [{"role": "system", "content": _SYSTEM}, {"role": "user", "content": asked}]

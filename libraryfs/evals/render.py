@@ -6,6 +6,7 @@ from libraryfs.evals.report import EvalReport, QuestionReport
 from libraryfs.evals.statistics import wilson
 from libraryfs.store.names import to_bytes
 
+_RAW = "\udc80\udcff"  # bytes of a name that are no text
 _LONGEST = 300  # characters of an answer that a line shows
 
 
@@ -87,5 +88,5 @@ def _missed(question: QuestionReport, prefix: str) -> list[str]:
 
 
 def _line(text: str) -> str:
-    flat = " ".join("".join(char if char.isprintable() else " " for char in text).split())
+    flat = " ".join("".join(char if char.isprintable() or _RAW[0] <= char <= _RAW[1] else " " for char in text).split())
     return flat if len(flat) <= _LONGEST else flat[: _LONGEST - 1] + "…"

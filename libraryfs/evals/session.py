@@ -5,7 +5,7 @@ from pathlib import Path
 
 from libraryfs.ask.pipeline import Models
 from libraryfs.errors import LibraryError, ModelUnavailable
-from libraryfs.evals import calibrate, load, render, runner
+from libraryfs.evals import calibrate, load, render, runner, text
 from libraryfs.evals.drift import RunRecord
 from libraryfs.evals.judge import ModelJudge
 from libraryfs.evals.report import EvalReport
@@ -71,8 +71,8 @@ def last_result(library: Library, ring: str) -> bytes:
         return b""
     kept = store.latest(library.snapshot.db, entry.ino)
     rate = store.stored_rate(item.metadata)
-    if kept is not None and (text := store.report(library.snapshot.db, kept.id)) is not None:
-        lines = render.two_lines(EvalReport.model_validate_json(text))
+    if kept is not None and (found := store.report(library.snapshot.db, kept.id)) is not None:
+        lines = render.two_lines(text.load(EvalReport, found))
     elif rate is not None:
         lines = render.stored_lines(library.path_of(entry), RunRecord(passed=rate.passed, total=rate.total, at=rate.at))
     else:

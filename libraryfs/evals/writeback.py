@@ -1,7 +1,7 @@
 """A run's one write: the rate into the item's metadata and the verdicts, with the reading of the rate before."""
 
 from libraryfs.errors import LibraryError, PathNotFound, SnapshotMissing
-from libraryfs.evals import history
+from libraryfs.evals import history, text
 from libraryfs.evals.assemble import Finished, completed
 from libraryfs.evals.drift import RunRecord
 from libraryfs.evals.report import EvalReport
@@ -39,7 +39,7 @@ def _write(writer: Snapshot, principal: str, finished: Finished, at_ns: int, pin
         kept = [run.model_copy(update={"pinned": run.run == named}) for run in kept]
     pinned = finished._replace(record=finished.record.model_copy(update={"pinned": pin == THIS}))
     report = completed(pinned, item, kept, run_id, baseline).model_copy(update={"written": True})
-    evals.keep_report(db, ino, run_id, report.model_dump_json())
+    evals.keep_report(db, ino, run_id, text.dump(report))
     return report
 
 

@@ -1,12 +1,14 @@
 """Text, JSON, JUnit and the last stored result, of real runs over a snapshot."""
 
 import json
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 from junitparser import JUnitXml
 
-from libraryfs.evals import render, report_junit, session
+from libraryfs.ask.result import AskResult, Citation
+from libraryfs.evals import render, report_html, report_junit, session
 from libraryfs.evals.measured import BUILT_IN_JUDGE
 from libraryfs.library.resolver import Library
 from tests.evals.world import RING, SET, World, set_text
@@ -106,3 +108,27 @@ def test_the_built_in_judge_says_how_good_it_is() -> None:
     assert f"agrees with them on {100 * BUILT_IN_JUDGE.agreement:.0f} %, kappa {BUILT_IN_JUDGE.kappa:.2f}" in words
     better = BUILT_IN_JUDGE.kappa > BUILT_IN_JUDGE.substring_kappa
     assert better or "not better than substring" in words
+
+
+def test_paths_with_bytes_that_are_no_text(world: World) -> None:
+    world.build.item(RING, "raw", name="caf\udce9.md", content="value 1")
+    path = f"{RING}/workspace/caf\udce9.md"
+
+    def answers(*arguments: Any) -> AskResult:
+        result = world.ask(*arguments)
+        quote = Citation(id="raw", path=path, quote="value 1")
+        evidence = result.evidence[0].model_copy(update={"path": path})
+        return result.model_copy(update={"citations": (quote,), "evidence": (evidence,)})
+
+    world.pipeline = answers
+    found = world.run()
+    assert found.written
+    assert found.questions[1].fragments[0].in_evidence
+    assert world.run().questions[1].evidence == (path,)  # out of the cache
+    world.wrong = {1}
+    found = world.run(cache=False)
+    assert b"caf\xe9.md" in render.text(found)
+    assert "caf\\udce9.md" in render.json(found).decode()
+    assert b"caf" in report_html.html(found)
+    ElementTree.fromstring(report_junit.junit(found))
+    assert session.last_result(Library(world.build.snapshot, "alice"), RING).count(b"\n") == 2
