@@ -133,6 +133,11 @@ class EndpointLanguageModel:
                     pieces.append(piece)
                     if on_text is not None:
                         on_text(piece)
+        if finish is None and not pieces:
+            raise self._endpoint.failed(
+                "it ended the stream without a word, as some servers do when a prompt is longer than their context: "
+                "set LIBRARYFS_LLM_CONTEXT to the server's"
+            )
         if finish is None:
             raise self._endpoint.failed("the stream was cut before the answer's end")
         prompt = usage.get("prompt_tokens")
@@ -233,9 +238,9 @@ class EndpointEmbedder:
 
         rows = self._endpoint.run(work, cancel)
         try:
-            vectors = np.array(rows, dtype=np.float32)
+            vectors = np.array([_pooled(row) for row in rows], dtype=np.float32)
             norms = np.linalg.norm(vectors, axis=1, keepdims=True)
-        except (ValueError, TypeError, OverflowError):
+        except (ValueError, TypeError, OverflowError, IndexError):
             raise self._endpoint.failed("its vectors are not rows of numbers of one length") from None
         if not np.isfinite(norms).all() or not (norms > 0).all():
             raise self._endpoint.failed("one of its vectors is zero or not finite")
@@ -256,6 +261,13 @@ class EndpointEmbedder:
         if len(vectors) != len(texts):
             raise self._endpoint.failed(f"{len(texts)} texts were sent, and {len(vectors)} vectors came back")
         return vectors
+
+
+def _pooled(row: Any) -> Any:
+    """A text's vector; of one for each token, as llama.cpp gives for models made for text, their mean."""
+    import numpy as np
+
+    return np.mean(np.array(row, dtype=np.float64), axis=0) if row and isinstance(row[0], list) else row
 
 
 def _standard(body: dict[str, Any]) -> dict[str, Any]:

@@ -122,11 +122,14 @@ class Endpoint:
                 words = await _words(response)
             finally:
                 await response.aclose()
+            status = response.status_code
+            if status == 500 and "validation error" in words:  # llama-cpp-python's server means: unprocessable
+                status = 422
             wait = _retry_after(response.headers.get("retry-after"), attempt)
             left = cancel.remaining()
             too_long = wait > LONGEST_WAIT_SECONDS or (left is not None and wait >= left)
-            if response.status_code not in _RETRIED or attempt == RETRIES or too_long:
-                raise Refused(response.status_code, words)
+            if status not in _RETRIED or attempt == RETRIES or too_long:
+                raise Refused(status, words)
             await asyncio.sleep(wait)
 
     def failed(self, why: str) -> ModelFailed:

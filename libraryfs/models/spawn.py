@@ -56,12 +56,19 @@ class Spawned:
         """In words, for a message; after `reap`."""
         last = self._last_line
         code = self._process.returncode
-        if code == OUT_OF_MEMORY or "bad_alloc" in last or "MemoryError" in last:
+        if code == OUT_OF_MEMORY or about_memory(last):
             return "ran out of memory"
         if code == -signal.SIGKILL:
             return "was killed (by somebody, or by the system for lack of memory)"
         how = f"died of {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
         return f"{how} ({last[:200]})" if last else how
+
+
+def about_memory(text: str) -> bool:
+    """Whether an error's text, of any of the libraries below the models, says that memory ran out."""
+    text = text.lower()
+    words = ("allocate memory", "memory allocation", "out of memory", "not enough memory", "bad_alloc", "memoryerror")
+    return any(word in text for word in words)
 
 
 def spawn(kind: str, threads: int) -> Spawned:

@@ -16,7 +16,7 @@ import threading
 
 from libraryfs.errors import LibraryError
 from libraryfs.models import wire
-from libraryfs.models.spawn import OUT_OF_MEMORY
+from libraryfs.models.spawn import OUT_OF_MEMORY, about_memory
 from libraryfs.models.worker_tasks import Model, Requests, Send, Stopped, Task
 
 NICE = 10
@@ -101,10 +101,7 @@ def _limit_memory(limit: int) -> None:
 
 
 def _is_memory(error: BaseException) -> bool:
-    if isinstance(error, MemoryError):
-        return True
-    text = str(error).lower()
-    return any(words in text for words in ("allocate memory", "out of memory", "not enough memory", "bad_alloc"))
+    return isinstance(error, MemoryError) or about_memory(str(error))
 
 
 def _as_error(error: BaseException) -> wire.Header:

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from sentence_transformers import SentenceTransformer
 
+from libraryfs.errors import ModelUnavailable
 from libraryfs.models import wire
 from libraryfs.models.worker_tasks import Task
 
@@ -17,7 +18,14 @@ class SentenceModel:
 
     def __init__(self, path: str, *, threads: int) -> None:
         torch.set_num_threads(threads)
-        self._model = SentenceTransformer(path, local_files_only=True)
+        try:
+            self._model = SentenceTransformer(path, local_files_only=True)
+        except MemoryError:
+            raise
+        except Exception as error:
+            # Its loaders raise whatever the format's own library does.
+            line = " ".join(str(error).split())[:300]
+            raise ModelUnavailable(f"{path}: sentence-transformers cannot load it: {line}") from error
         self._model.eval()
 
     def describe(self) -> wire.Header:

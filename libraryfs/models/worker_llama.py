@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import json
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -46,7 +47,9 @@ class LlamaModel:
                 verbose=False,
             )
         except ValueError as error:
-            raise ModelUnavailable(f"{path}: llama.cpp cannot load it: {log.reason() or error}") from None
+            reason = log.reason() or str(error)
+            cure = ": free some, or lower LIBRARYFS_LLM_CONTEXT" if "memory" in reason else ""
+            raise ModelUnavailable(f"{path}: llama.cpp cannot load it: {reason}{cure}") from None
         self._log = log
         self._context = self._llama.ctx
         self._memory = llama_cpp.llama_get_memory(self._context)
@@ -193,14 +196,14 @@ class _Log:
         llama_cpp.llama_log_set(self._callback, ctypes.c_void_p(0))
 
     def _keep(self, level: int, text: bytes, _: Any) -> None:
-        if level == 3:  # GGML_LOG_LEVEL_ERROR
+        if level == 4:  # GGML_LOG_LEVEL_ERROR
             with contextlib.suppress(Exception):
-                self._lines = [*self._lines[-3:], text.decode("utf-8", "replace").strip()]
+                self._lines = [*self._lines[-7:], text.decode("utf-8", "replace").strip()]
 
     def reason(self) -> str:
         """The first of the last errors, one line; taken once."""
         lines, self._lines = self._lines, []
-        return lines[0][:300] if lines else ""
+        return re.sub(r"^\w+: (error loading model: )?", "", lines[0])[:300] if lines else ""
 
 
 def _log_softmax(logits: NDArray[np.float32]) -> NDArray[np.float64]:

@@ -39,27 +39,39 @@ class Model(Protocol):
 
 
 class Requests:
-    """The queue between the reading thread and the computing one: first come, first served; cancelled ones leave it."""
+    """The queue between the reading thread and the computing one: first come, first served; cancelled ones leave it.
+
+    Parts of bulk jobs have a queue of their own, and the two take turns: a question waits for one batch at most, and
+    many questions do not stop a bulk job.
+    """
 
     def __init__(self) -> None:
         self._ready = threading.Condition()
-        self._waiting: OrderedDict[int, Task] = OrderedDict()
+        self._questions: OrderedDict[int, Task] = OrderedDict()
+        self._bulk: OrderedDict[int, Task] = OrderedDict()
         self._running: Task | None = None
 
     def add(self, task: Task) -> None:
+        """Queue a request."""
         with self._ready:
-            self._waiting[task.header["id"]] = task
+            waiting = self._bulk if task.header.get("bulk") else self._questions
+            waiting[task.header["id"]] = task
             self._ready.notify()
 
     def cancel(self, request: int) -> None:
+        """Take a request out of the queue, or stop it if it is at work."""
         with self._ready:
-            self._waiting.pop(request, None)
+            self._questions.pop(request, None)
+            self._bulk.pop(request, None)
             if self._running is not None and self._running.header["id"] == request:
                 self._running.stopped.set()
 
     def next(self) -> Task:
+        """The request to work on now; waits for one."""
         with self._ready:
-            self._running = None
-            self._ready.wait_for(lambda: bool(self._waiting))
-            _, self._running = self._waiting.popitem(last=False)
+            last, self._running = self._running, None
+            self._ready.wait_for(lambda: bool(self._questions or self._bulk))
+            after_bulk = last is None or bool(last.header.get("bulk"))
+            waiting = self._questions if self._questions and (after_bulk or not self._bulk) else self._bulk
+            _, self._running = waiting.popitem(last=False)
             return self._running

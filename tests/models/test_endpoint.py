@@ -123,6 +123,7 @@ def test_a_wait_longer_than_the_deadline_is_not_begun() -> None:
         (raw(b"data: {oops\n\n", "text/event-stream"), ModelFailed, "not JSON"),
         (says("half", finish=None, end=False), ModelFailed, "cut"),
         (says("half", finish=None), ModelFailed, "cut"),
+        (says(finish=None, end=False), ModelFailed, "without a word.*LIBRARYFS_LLM_CONTEXT"),
         (lambda handler: handler.connection.shutdown(socket.SHUT_RDWR), ModelFailed, "cut the connection"),
     ],
 )  # fmt: skip
@@ -218,6 +219,12 @@ def test_embeddings_are_put_in_order_and_normalised() -> None:
     assert [len(body["input"]) for _, _, body in server.requests] == [64, 64, 22]
     assert model.model == f"tiny@{server.url}"
     assert len(model.offsets("We deploy.")) == 4
+
+
+def test_vectors_of_tokens_are_averaged() -> None:
+    with serving(raw(b'{"data": [{"index": 0, "embedding": [[1, 0], [3, 0], [2, 3]]}]}')) as server:
+        vectors = embedder(server.url).embed(["a"], Cancel())
+    np.testing.assert_allclose(vectors, [[2 / 5**0.5, 1 / 5**0.5]], rtol=1e-6)
 
 
 @pytest.mark.parametrize(
