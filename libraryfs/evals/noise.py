@@ -15,6 +15,7 @@ def measure(count: Count, flip_rates: list[float]) -> Noise:
     return Noise(
         drift_takes=smallest_drift(count.total),
         significant_takes=smallest_drop(count.passed),
+        moves_at_10_percent=round(false_alarm_rate([ASSUMED_FLIP_RATE] * count.total, inclusive=True), 4),
         false_alarms_at_10_percent=round(false_alarm_rate([ASSUMED_FLIP_RATE] * count.total), 4),
         measured_flip_rate=round(sum(flip_rates) / len(flip_rates), 4) if flip_rates else None,
         false_alarms_measured=round(false_alarm_rate(flip_rates), 4) if flip_rates else None,
@@ -28,7 +29,8 @@ def in_words(noise: Noise, count: Count) -> list[str]:
     alarms = noise.false_alarms_at_10_percent
     notes = [
         f"Drift is a change of more than 5 points: on this set of {n}, {questions}. If 10 % of verdicts are chance, "
-        f"the rule fires on {_percent(alarms)} of runs in which nothing changed"
+        f"the rate moves by 5 points or more in {_percent(noise.moves_at_10_percent)} of runs in which nothing changed, "
+        f"and the rule fires on {_percent(alarms)} of them"
         + (": read a drift together with the McNemar test." if alarms > FEW_FALSE_ALARMS else ".")
     ]
     if noise.significant_takes is None:

@@ -69,6 +69,9 @@ class Noise(_Frozen):
 
     drift_takes: int = Field(description="questions whose change trips the 0.05 rule")
     significant_takes: int | None = Field(description="fewest questions that must fall for McNemar's test to show it")
+    moves_at_10_percent: float = Field(
+        description="how often the rate moves by 0.05 or more, were 10 % of verdicts noise"
+    )
     false_alarms_at_10_percent: float = Field(description="of the 0.05 rule, were 10 % of verdicts noise")
     measured_flip_rate: float | None = Field(None, description="mean over questions, from the repeats")
     false_alarms_measured: float | None = Field(None, description="of the 0.05 rule, at the flip rates measured")

@@ -98,12 +98,12 @@ def smallest_drift(total: int) -> int:
     return total // DRIFT_ONE_IN + 1
 
 
-def false_alarm_rate(flip_rates: Iterable[float]) -> float:
+def false_alarm_rate(flip_rates: Iterable[float], *, inclusive: bool = False) -> float:
     """How often the drift rule fires between two runs when nothing changed, given each question's flip rate.
 
     A flip rate is the chance that two runs of one question disagree. Flips go either way with the same chance, since
     neither run is the better one, and are independent. Exact: the distribution of the difference is convolved
-    question by question.
+    question by question. `inclusive` counts a change of exactly 0.05 too, which the rule does not.
     """
     rates = list(flip_rates)
     chances = [1.0]  # of each difference, the middle one being 0
@@ -115,7 +115,8 @@ def false_alarm_rate(flip_rates: Iterable[float]) -> float:
             wider[index + 2] += chance * rate / 2
         chances = wider
     middle = len(chances) // 2
-    fires = (chance for i, chance in enumerate(chances) if DRIFT_ONE_IN * abs(i - middle) > len(rates))
+    least = len(rates) if inclusive else len(rates) + 1  # of 20 times the questions that the rate moves by
+    fires = (chance for i, chance in enumerate(chances) if DRIFT_ONE_IN * abs(i - middle) >= least)
     return min(1.0, sum(fires))
 
 

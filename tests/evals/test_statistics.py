@@ -110,6 +110,7 @@ def test_false_alarms_by_hand() -> None:
     assert isclose(false_alarm_rate([0.1]), 0.1)  # one question: any flip is drift
     assert isclose(false_alarm_rate([0.2, 0.2]), 1 - (0.8 * 0.8 + 2 * 0.1 * 0.1))
     assert isclose(false_alarm_rate([0.1] * 20), 0.26548, abs_tol=1e-5)  # |difference| ≥ 2 of 20
+    assert isclose(false_alarm_rate([0.1] * 20, inclusive=True), 0.69930, abs_tol=1e-5)  # ≥ 1 of 20
 
 
 @given(st.lists(st.sampled_from([0.0, 0.1, 0.5, 1.0]), min_size=1, max_size=6))
