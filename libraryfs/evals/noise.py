@@ -29,8 +29,8 @@ def in_words(noise: Noise, count: Count) -> list[str]:
     alarms = noise.false_alarms_at_10_percent
     notes = [
         f"Drift is a change of more than 5 points: on this set of {n}, {questions}. If 10 % of verdicts are chance, "
-        f"the rate moves by 5 points or more in {_percent(noise.moves_at_10_percent)} of runs in which nothing changed, "
-        f"and the rule fires on {_percent(alarms)} of them"
+        f"the rate moves by 5 points or more in {_percent(noise.moves_at_10_percent)} of runs in which nothing "
+        f"changed, and the rule fires on {_percent(alarms)} of them"
         + (": read a drift together with the McNemar test." if alarms > FEW_FALSE_ALARMS else ".")
     ]
     if noise.significant_takes is None:
