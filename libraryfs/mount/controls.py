@@ -112,7 +112,7 @@ class Controls:
         asked = self.sessions.newest(key, ctx.pid)
         if asked is None:
             return self._handle(Reader(await self._runner.idle(kind, folder.ino)))
-        data = await self._answer(asked, flags, ctx.pid)
+        data = await self._answer(asked, ctx.pid)
         if asked.ino == ino and data:
             await self._store(ino, data)
         return self._handle(Reader(data))
@@ -192,11 +192,9 @@ class Controls:
         if not exchange.started and not exchange.done:
             self._runner.start(exchange, streaming=streaming)
 
-    async def _answer(self, exchange: Exchange, flags: int, pid: int) -> bytes:
+    async def _answer(self, exchange: Exchange, pid: int) -> bytes:
         self._commit(exchange)
         if not exchange.done:
-            if flags & os.O_NONBLOCK:
-                raise FUSEError(errno.EAGAIN)
             exchange.waiters += 1
             interrupted = True
             try:

@@ -49,8 +49,8 @@ class Exchange:
 
     @property
     def size(self) -> int:
-        """What `stat` shows: 0 until the answer is whole."""
-        return len(self.data) if self.done else 0
+        """What `stat` shows. Before the answer is there that is 1: tar does not even open an empty file."""
+        return len(self.data) if self.done else 1
 
     def add(self, part: bytes) -> None:
         """More of the answer."""

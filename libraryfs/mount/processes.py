@@ -30,6 +30,17 @@ def session_of(uid: int, pid: int) -> Session:
         return Session(uid, -pid)
 
 
+def group_of(pid: int) -> int:
+    """The process that a thread belongs to: the kernel tells us threads. The number itself when it cannot be told."""
+    try:
+        for line in Path(f"/proc/{pid}/status").read_bytes().splitlines():
+            if line.startswith(b"Tgid:"):
+                return int(line.split()[1])
+    except OSError:
+        pass
+    return pid
+
+
 def parent_of(pid: int) -> int:
     """The parent's number; 0 when it cannot be told."""
     try:

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from libraryfs.mount.control import ControlKind
 from libraryfs.mount.exchange import Exchange
-from libraryfs.mount.processes import Session, parent_of
+from libraryfs.mount.processes import Session, group_of, parent_of
 from libraryfs.mount.walks import Walks
 
 FIRST_INO: Final = 7 << 60
@@ -39,7 +39,7 @@ class Sessions:
         key = Key(kind.number, folder, session)
         self.drop(key)
         exchange = Exchange(kind, folder, next(self._numbers))
-        exchange.writers.add(pid)
+        exchange.writers.add(group_of(pid))
         assert exchange.ino is not None, "just given"
         self._newest[key] = self._by_ino[exchange.ino] = exchange
         self._awaited.setdefault(folder, []).append(exchange)
@@ -75,18 +75,20 @@ class Sessions:
         """The process lists a folder in which somebody may wait for an answer."""
         if folder not in self._awaited:
             return
+        process = group_of(pid)
         left = [exchange for exchange in self._awaited.pop(folder) if not exchange.done]
         for exchange in left:
-            exchange.listers.add(pid)
+            exchange.listers.add(process)
         if left:
             self._awaited[folder] = left
 
     def _walks_by(self, exchange: Exchange, pid: int) -> bool:
-        if pid in exchange.writers or pid == 0:
+        process = group_of(pid)
+        if process in exchange.writers or pid == 0:
             return False
-        if pid in exchange.listers or self._walks.is_walking(pid):
+        if process in exchange.listers or self._walks.is_walking(process):
             return True
-        parent = parent_of(pid)  # find -exec cat
+        parent = parent_of(process)  # find -exec cat
         return self._walks.is_walking(parent) and parent not in exchange.writers
 
     def sweep(self) -> None:

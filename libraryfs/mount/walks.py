@@ -3,6 +3,8 @@
 from itertools import count
 from typing import Final, NamedTuple
 
+from libraryfs.mount.processes import group_of
+
 FIRST_HANDLE: Final = 1
 
 
@@ -40,5 +42,5 @@ class Walks:
             del self._walking[pid]
 
     def is_walking(self, pid: int) -> bool:
-        """Whether the process has a folder of the mount open for listing."""
-        return pid in self._walking
+        """Whether a thread of the process has a folder of the mount open for listing."""
+        return pid in self._walking or any(group_of(walker) == pid for walker in self._walking)

@@ -8,14 +8,17 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
 
 from libraryfs.errors import LibraryError
+from libraryfs.mount import serving
 from libraryfs.mount.daemon import serve
+from libraryfs.mount.kinds import control_kinds
 from libraryfs.mount.options import MountOptions
 from libraryfs.mount.requests import RequestLog
+from tests.mount.slow import SlowControl
 
 _FORKS = multiprocessing.get_context("forkserver")
 _FORKS.set_forkserver_preload(["libraryfs.mount.serving", "tests.mount.live"])
@@ -53,6 +56,9 @@ class FaultyLog(RequestLog):
 def _daemon(options: MountOptions, environment: dict[str, str], fault: Path | None) -> None:
     """The daemon's process, forked from one that has imported everything and has nothing open."""
     os.environ.update(environment)
+    if "SLOW_LOG" in environment:
+        slow = SlowControl(Path(environment["SLOW_LOG"]))
+        vars(serving)["control_kinds"] = lambda: (*control_kinds(), slow)
     try:
         serve(options, requests=None if fault is None else FaultyLog(fault))
     except LibraryError as error:
@@ -64,7 +70,8 @@ class Live:
     """One mount of `snapshot` on `point`, as a context manager.
 
     At the end it is unmounted, and the test fails when the daemon logged a warning, an error or a traceback that no
-    pattern of `expected` matches. With `fault`, the handler that this file names raises.
+    pattern of `expected` matches. With `fault`, the handler that this file names raises; with
+    SLOW_LOG in `environment`, there is a `.slow` control file (slow.py).
     """
 
     def __init__(
@@ -94,7 +101,8 @@ class Live:
 
     def start(self) -> None:
         """Mounts; returns when it serves. Raises AssertionError with what the daemon said when it does not."""
-        self.point.mkdir(exist_ok=True)
+        with suppress(FileExistsError):  # a dead mount is there, and cannot be asked
+            os.mkdir(self.point)
         self.process = _FORKS.Process(target=_daemon, args=(self._options, self._environment, self._fault), daemon=True)
         self.process.start()
         until(lambda: self._serves() or not self.process.is_alive())
@@ -134,7 +142,8 @@ class Live:
                 subprocess.run(["fusermount3", "-u", "-z", str(self.point)], check=False)
                 assert kind is not None, "still mounted at the end"
         if kind is None:
-            assert not self.surprises()
+            surprises = self.surprises()
+            assert not surprises, "\n".join(surprises)
 
     def surprises(self) -> list[str]:
         """Lines of the daemon's log that nothing in `expected` explains."""
