@@ -117,17 +117,16 @@ def build(fields: dict[str, Any]) -> AskRequest:
 def _refuse(error: ValidationError) -> NoReturn:
     first = error.errors(include_url=False, include_input=False)[0]
     name = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"]).lstrip(".")
-    name = _CONTROL.sub("?", name[:80])
     if first["type"] == "extra_forbidden":
         known = ", ".join(AskRequest.model_fields)
-        raise InvalidRequest(f"{_printable(name)}: unknown field; the fields are {known}") from None
+        raise InvalidRequest(f"{_printable(name[:80])}: unknown field; the fields are {known}") from None
     reason = first["msg"].removeprefix("Value error, ")
-    raise InvalidRequest(f"{_printable(name)}: {_printable(reason)}") from None
+    raise InvalidRequest(f"{_printable(name[:80])}: {_printable(reason)}") from None
 
 
 def _printable(text: str) -> str:
     """One line that any encoder takes: a message may quote what was sent."""
-    return text.encode("utf-8", "backslashreplace").decode().replace("\n", " ")
+    return re.sub(r"[\x00-\x1f\x7f\x85\u2028\u2029]", " ", text.encode("utf-8", "backslashreplace").decode())
 
 
 def _object(text: str) -> dict[str, Any]:

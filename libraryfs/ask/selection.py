@@ -110,5 +110,15 @@ def _cosines(
 ) -> Sequence[float | None]:
     if embedder is None or not rough:
         return [None] * len(rough)
-    vectors = embedder.embed([question, *(one.sentence.text for one in rough)], cancel)
+    vectors = embedder.embed(
+        [_begin(text, embedder) for text in (question, *(one.sentence.text for one in rough))], cancel
+    )
     return [float(cosine) for cosine in np.asarray(vectors[1:] @ vectors[0])]
+
+
+def _begin(text: str, embedder: Embedder) -> str:
+    """As much of the text as the embedder reads: enough to rank a very long sentence."""
+    if len(text) <= embedder.window:  # a token has a character at least
+        return text
+    offsets = embedder.offsets(text)
+    return text if len(offsets) <= embedder.window else text[: offsets[embedder.window - 1][1]]

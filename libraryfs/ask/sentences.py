@@ -9,17 +9,18 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 # Full stops that need a space after them, and those of scripts that need none (CJK, danda, Arabic, Ethiopic, …).
-_END: Final = re.compile(
-    r"(?:[.!?…]+[\"'”’»)\]]*(?=\s)|[。！？｡．]+[”’」』）]*|[।॥؟۔።፧፨៕།༎։]+[\"'”’»)\]]*(?=\s|$)|[။]+)\s*"
-)
+_NEEDS_SPACE: Final = ".!?…\u0589\u061f\u06d4\u0964\u0965\u0f0d\u0f0e\u1362\u1367\u1368\u17d4\u17d5"
+_NEEDS_NONE: Final = "。！？｡．\u104b"
+_END: Final = re.compile(rf"(?:[{_NEEDS_SPACE}]+[\"'”’»)\]]*(?=\s)|[{_NEEDS_NONE}]+[”’」』）]*)\s*")
 _BLOCK: Final = re.compile(r"^(?:\s*$|\s*(?:[-*+•]|\d{1,3}[.)])\s|#{1,6}\s|\s*\||```|~~~|---+\s*$|===+\s*$|>\s)")
 _FRONT_MATTER: Final = re.compile(r"\A---[ \t]*\r?\n.*?^---[ \t]*\r?$\n?", re.DOTALL | re.MULTILINE)
 _KEY_LINE: Final = re.compile(r"^[\w .-]{1,40}:\s")
 _SHORT: Final = re.compile(
-    r"(?:\b(?:[^\W\d_]|Mr|Mrs|Ms|Dr|St|Sr|Jr|Prof|vs|etc|e\.g|i\.e|cf|al|No|Nr|Inc|Ltd|Co|ca|approx|Fig|bzw|usw|z\.B)"
-    r"|(?:^|\s)\d{1,2})\.$"
+    r"\b(?:[^\W\d_]|Mr|Mrs|Ms|Dr|St|Sr|Jr|Prof|vs|etc|e\.g|i\.e|cf|al|No|Nr|Inc|Ltd|Co|ca|approx|Fig|bzw|usw|z\.B)\.$"
 )
-_MARK: Final = re.compile(r"^(?:\s*(?:[-*+•]|\d{1,3}[.)]|#{1,6}|>)\s+)+")
+_ORDINAL: Final = re.compile(r"(?:^|\s)\d{1,2}\.$")
+_NOUN_AFTER_ORDINAL: Final = re.compile(r"(?:Jan|Feb|März|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez|Jahrhundert)")
+_MARK: Final = re.compile(r"(?:\s*(?:[-*+•]|\d{1,3}[.)]|#{1,6}|>)\s+)+")
 
 
 class Sentence(NamedTuple):
@@ -78,12 +79,17 @@ def _ends(source: str, start: int, end: int) -> Iterator[int]:
             break
         stop = match.group().rstrip()
         following = source[match.end()]
-        if stop[0] in ".!?…" and (
-            following.islower() or (stop == "." and _SHORT.search(source[start : match.start() + 1]))
-        ):
+        if stop[0] in ".!?…" and (following.islower() or (stop == "." and _goes_on(source, start, match))):
             continue
         yield match.end()
     yield end
+
+
+def _goes_on(source: str, start: int, match: re.Match[str]) -> bool:
+    """Whether a full stop ends an abbreviation or a German ordinal, not the sentence."""
+    before = source[max(start, match.start() - 12) : match.start() + 1]
+    ordinal = _ORDINAL.search(before) and _NOUN_AFTER_ORDINAL.match(source, match.end())
+    return bool(_SHORT.search(before) or ordinal)
 
 
 def _trim(source: str, start: int, end: int) -> tuple[int, int]:
