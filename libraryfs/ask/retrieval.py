@@ -151,15 +151,15 @@ class _Run:
                 self._add([_Hit(one.ino, _score(rank), "vector", *one[1:]) for rank, one in enumerate(near)])
         if matched > shown:
             self.left_out += matched - shown
-            self.degraded.append(f"{matched - shown} more files have words of the question and were left out")
+            self.degraded.append(f"files with words of the question that were left out: {matched - shown}")
         self._note_waiting(tuple(searched), mode)
 
     def _note_waiting(self, namespaces: tuple[int, ...], mode: Mode) -> None:
         if self.vector is not None and (count := vectors.count_queued(self.db, namespaces)):
-            self.degraded.append(f"{count} files have no vectors yet and were not searched: run 'libraryfs embed'")
+            self.degraded.append(f"files without vectors yet, so not searched: {count} ('libraryfs embed' makes them)")
         by_words = self.vector is None or mode == "hybrid"
         if by_words and (count := keywords.count_queued(self.db, namespaces)):
-            self.degraded.append(f"{count} files are not indexed for keywords yet: run 'libraryfs embed'")
+            self.degraded.append(f"files not indexed for keywords yet: {count} ('libraryfs embed' does it)")
 
     def _hybrid(self, scope: SearchScope, vector: bytes) -> list[_Hit]:
         near = {one.ino: one for one in vectors.nearest(self.db, vector, scope, LEG, self.reachable)}
@@ -207,7 +207,7 @@ class _Run:
         kept = list(reached.items())[:MAX_GRAPH]
         if len(reached) > len(kept):
             self.left_out += len(reached) - len(kept)
-            self.degraded.append(f"{len(reached) - len(kept)} more memories over edges were left out")
+            self.degraded.append(f"memories over edges that were left out: {len(reached) - len(kept)}")
         near = vectors.similarities(self.db, self.vector, [ino for ino, _ in kept]) if self.vector else {}
         self._add([_Hit(ino, score, "graph", *(near[ino][1:] if ino in near else ())) for ino, score in kept])
 

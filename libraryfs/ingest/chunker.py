@@ -16,6 +16,8 @@ TARGET_TOKENS: Final = 128
 """Tokens of a chunk, where the window allows it."""
 OVERLAP_TOKENS: Final = 32
 """Tokens at the end of a chunk that the next one repeats, in whole sentences."""
+MAX_CHARACTERS: Final = 2000
+"""Of a chunk: a tokenizer may take a page of base64 for one unknown word, and no reader wants that as an excerpt."""
 
 # After the end of a sentence, or between lines; after full-width punctuation no space follows.
 _BOUNDARY: Final = re.compile(r"(?<=[.!?])[\"')\]]?\s+|(?<=[。！？；])|\n+")
@@ -56,13 +58,14 @@ def _parts(text: str) -> list[Chunk]:
 
 
 def _pieces(text: str, part: Chunk, starts: Sequence[int], limit: int) -> list[tuple[int, int, int]]:
-    """(start, end, tokens) of the sentences of a part; one of more than `limit` tokens is cut between words."""
+    """(start, end, tokens) of the sentences of a part; too long ones are cut between words."""
     cuts = [part.start, *(found.end() for found in _BOUNDARY.finditer(text, part.start, part.end)), part.end]
     pieces: list[tuple[int, int, int]] = []
     for start, end in pairwise(cuts):
         first, last = bisect_left(starts, start), bisect_left(starts, end)
-        while last - first > limit:
-            cut = _word_start(text, start, starts[first + limit])
+        while last - first > limit or end - start > MAX_CHARACTERS:
+            most = start + MAX_CHARACTERS
+            cut = _word_start(text, start, min(starts[first + limit], most) if last - first > limit else most)
             pieces.append((start, cut, bisect_left(starts, cut) - first))
             start, first = cut, bisect_left(starts, cut)
         if end > start:
@@ -81,35 +84,32 @@ def _word_start(text: str, start: int, cut: int) -> int:
 def _packed(pieces: Sequence[tuple[int, int, int]], limit: int, overlap: int) -> list[tuple[int, int]]:
     """Pieces joined to runs of at most `limit` tokens; each run begins with the end of the one before."""
     runs: list[tuple[int, int]] = []
-    first = 0
-    while first < len(pieces):
-        last, tokens = first, 0
-        while last < len(pieces) and (last == first or tokens + pieces[last][2] <= limit):
+    first = last = 0
+    while last < len(pieces):
+        tokens = sum(piece[2] for piece in pieces[first:last])
+        while last < len(pieces) and (last == first or _fits(pieces, first, last, tokens, limit)):
             tokens += pieces[last][2]
             last += 1
         runs.append((pieces[first][0], pieces[last - 1][1]))
-        if last == len(pieces):
-            break
-        repeated, first = 0, last
-        while _may_repeat(pieces, first, last, runs[-1][0], repeated, limit, overlap):
-            first -= 1
-            repeated += pieces[first][2]
+        if last < len(pieces):
+            first = _overlap(pieces, first, last, limit, overlap)
     return runs
 
 
-def _may_repeat(
-    pieces: Sequence[tuple[int, int, int]],
-    first: int,
-    last: int,
-    run_start: int,
-    repeated: int,
-    limit: int,
-    overlap: int,
-) -> bool:
-    """Whether the piece before `first` can be repeated: little enough, not the whole run, and the next still fits."""
-    before = pieces[first - 1]
-    total = repeated + before[2]
-    return before[0] > run_start and total <= overlap and total + pieces[last][2] <= limit
+def _fits(pieces: Sequence[tuple[int, int, int]], first: int, last: int, tokens: int, limit: int) -> bool:
+    """Whether the piece `last` can join a run that begins with `first` and has `tokens`."""
+    return tokens + pieces[last][2] <= limit and pieces[last][1] - pieces[first][0] <= MAX_CHARACTERS
+
+
+def _overlap(pieces: Sequence[tuple[int, int, int]], first: int, last: int, limit: int, overlap: int) -> int:
+    """Where the run that goes on with `last` begins: it repeats little, not the whole run before, and `last` fits."""
+    begin, repeated = last, 0
+    while begin - 1 > first:
+        repeated += pieces[begin - 1][2]
+        if repeated > overlap or not _fits(pieces, begin - 1, last, repeated, limit):
+            break
+        begin -= 1
+    return begin
 
 
 def _trimmed(text: str, start: int, end: int) -> Chunk:

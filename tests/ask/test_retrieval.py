@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from libraryfs.ask.retrieval import NEAREST
 from libraryfs.errors import Cancelled, ModelCrashed
 from libraryfs.models.cancel import Cancel
-from libraryfs.store import vectors
+from libraryfs.store import memory, vectors
+from libraryfs.store.texts import TextState
 from tests.ask.fake_embedder import BrokenEmbedder, PlacedEmbedder, WordEmbedder
 from tests.ask.shelf import Shelf, ids, plain
 
@@ -69,10 +70,10 @@ def test_five_items_although_one_has_all_the_nearest_chunks(circle: Shelf, chunk
         circle.memory(A, f"m{at}", content=f"#{at}#")
     circle.embed()
     near = np.array(on_circle(1), dtype=np.float32).tobytes()
-    hog = circle.entry(__import__("libraryfs.store.memory", fromlist=["x"]), A, "hog")
+    hog = circle.entry(memory, A, "hog")
     with circle.snapshot.transaction() as db:
         passage = vectors.Passage(0, 1, near)
-        vectors.put(db, hog.ino, b"", 1, vectors.TextState.TEXT, [passage] * chunks)
+        vectors.put(db, hog.ino, b"", 1, TextState.TEXT, [passage] * chunks)
     assert ids(circle.ask("question", A)) == ["hog", "m30", "m31", "m32", "m33"]
 
 
@@ -189,7 +190,7 @@ def test_without_an_embedder_keywords_search_and_it_says_so(shelf: Shelf) -> Non
     assert found.left_out == 3
     assert found.degraded == (
         "no embedding model is set: searched by keywords",
-        "3 more files have words of the question and were left out",
+        "files with words of the question that were left out: 3",
     )
 
 
@@ -219,9 +220,9 @@ def test_what_waits_for_vectors_is_told(shelf: Shelf) -> None:
     shelf.memory(A, "n", content="Whale.")
     shelf.memory(B, "o", content="Whale.")
     assert shelf.ask("whale", A).degraded == (
-        "1 files have no vectors yet and were not searched: run 'libraryfs embed'",
+        "files without vectors yet, so not searched: 1 ('libraryfs embed' makes them)",
     )
-    assert shelf.ask("whale", A, embedder=None).degraded[1].startswith("1 files are not indexed")
+    assert shelf.ask("whale", A, embedder=None).degraded[1].startswith("files not indexed for keywords yet: 1 ")
 
 
 def test_a_question_over_the_window_is_told(shelf: Shelf) -> None:

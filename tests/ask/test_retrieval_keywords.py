@@ -1,11 +1,14 @@
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from libraryfs.ask.fusion import fused
+from libraryfs.ingest.importer import import_source
 from libraryfs.store import keywords
+from libraryfs.store.search_scope import SearchScope
 from tests.ask.fake_embedder import PlacedEmbedder
 from tests.ask.shelf import Shelf, ids
 
@@ -53,7 +56,7 @@ def test_scripts(shelf: Shelf, question: str, content: str) -> None:
     ).map(" ".join)
 )
 def test_no_character_is_query_syntax(whale: Shelf, question: str) -> None:
-    found = keywords.search(whale.db, question, keywords.SearchScope((1,)), 5, lambda ino: True)
+    found = keywords.search(whale.db, question, SearchScope((1,)), 5, lambda ino: True)
     assert len(found.best) == ("whale" in question.lower().replace("_", " ").split())
 
 
@@ -72,7 +75,7 @@ def test_shares_are_between_0_and_1_and_1_is_out_of_reach_for_half_a_question(sh
     shelf.memory(A, "all", content="whale song " * 50)
     shelf.memory(A, "half", content="whale " * 50)
     shelf.index()
-    found = keywords.search(shelf.db, "whale song unheard", keywords.SearchScope((1,)), 5, lambda ino: True)
+    found = keywords.search(shelf.db, "whale song unheard", SearchScope((1,)), 5, lambda ino: True)
     shares = [one.share for one in found.best]
     assert shares == sorted(shares, reverse=True)
     assert 0 < shares[1] < shares[0] < 0.75
@@ -143,3 +146,16 @@ def test_fusion() -> None:
     assert fused({1: 0.9, 2: 0.5}, {2: 0.3}, 0.0) == [2, 1]
     assert fused({1: 0.9, 2: 0.5}, {2: 0.3}, 0.3) == [1, 2]
     assert fused({}, {7: 0.1, 3: 0.1}, 0.0) == [3, 7]
+
+
+def test_what_an_import_brought_is_found_at_once(shelf: Shelf, tmp_path: Path) -> None:
+    folder = tmp_path / "dev"
+    (folder / "decisions").mkdir(parents=True)
+    (folder / "decisions/whales.md").write_text("Whales sing far out.")
+    import_source(shelf.snapshot, folder, A, "me")
+    found = shelf.ask("Where do whales sing?", A, embedder=None)
+    assert [one.path for one in found.evidence] == ["/ring/a/decisions/whales.md"]
+    (folder / "decisions/whales.md").write_text("Nothing of that.")
+    import_source(shelf.snapshot, folder, A, "me")
+    assert shelf.ask("Where do whale songs come from?", f"{A}/decisions/whales.md", embedder=None).left_out == 0
+    assert shelf.ask("sing", A, embedder=None).evidence == ()

@@ -301,11 +301,11 @@ def test_whatever_happens_nothing_is_left_or_lost(folder: Path, steps: list[tupl
 def _delete(build: Builder, store: str, name: str) -> None:
     ring = namespaces.find_path(build.db, RING)
     table = {"m": memory, "i": workspace, "a": artifacts}[store]
-    row = table.find(build.db, ring.id, name) if ring else None  # type: ignore[attr-defined]
+    row = table.find(build.db, ring.id, name) if ring else None
     if ring is None or row is None:
         return
     with build.snapshot.transaction():
         if store == "m":
             memory.delete(build.db, ring, row.ino)
         else:
-            table.delete(build.db, row.ino)  # type: ignore[attr-defined]
+            table.delete(build.db, row.ino)

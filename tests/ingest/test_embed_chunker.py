@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from libraryfs.ingest.chunker import OVERLAP_TOKENS, TARGET_TOKENS, chunk
+from libraryfs.ingest.chunker import MAX_CHARACTERS, OVERLAP_TOKENS, TARGET_TOKENS, chunk
 from tests.ask.fake_embedder import WordEmbedder
 
 tokenize = WordEmbedder().offsets
@@ -25,7 +25,7 @@ def uneven(text: str) -> list[tuple[int, int]]:
 def test_everything_is_in_a_chunk_and_every_chunk_fits(text: str, window: int, prefix: str, tokens: object) -> None:
     assert callable(tokens)
     chunks = chunk(text, tokens, window, prefix)
-    covered = set()
+    covered: set[int] = set()
     for one in chunks:
         body = text[one.start : one.end]
         assert body == body.strip() != ""
@@ -72,6 +72,14 @@ def test_one_word_of_many_pages() -> None:
     assert chunks[0].start == 0
     assert chunks[-1].end == len(text)
     assert all(before.end == after.start for before, after in pairwise(chunks))
+
+
+def test_no_chunk_is_long_although_it_has_few_tokens() -> None:
+    text = "x" * 9000 + "\n" * 9000 + "short" + " " * 9000 + "." * 9000
+    chunks = chunk(text, lambda body: [(0, len(body))] if body else [], 50)
+    assert max(one.end - one.start for one in chunks) <= MAX_CHARACTERS
+    covered = {at for one in chunks for at in range(one.start, one.end)}
+    assert {at for at, char in enumerate(text) if not char.isspace()} <= covered
 
 
 def test_a_prefix_that_fills_the_window_is_a_mistake() -> None:
