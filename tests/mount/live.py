@@ -58,7 +58,7 @@ def _daemon(options: MountOptions, environment: dict[str, str], fault: Path | No
     os.environ.update(environment)
     if "SLOW_LOG" in environment:
         slow = SlowControl(Path(environment["SLOW_LOG"]))
-        vars(serving)["control_kinds"] = lambda: (*control_kinds(), slow)
+        vars(serving)["control_kinds"] = lambda point: (*control_kinds(point), slow)
     try:
         serve(options, requests=None if fault is None else FaultyLog(fault))
     except LibraryError as error:
@@ -84,6 +84,7 @@ class Live:
         environment: dict[str, str] | None = None,
         **options: Any,
     ) -> None:
+        self.snapshot = snapshot
         self.point = point
         self.log_file = point.with_name(point.name + ".log")
         self.expected: list[str] = []
