@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Final, Literal, NamedTuple
 
 from libraryfs.ask import fusion
@@ -149,15 +150,27 @@ class _Run:
             else:
                 near = vectors.nearest(self.db, self.vector, scope, NEAREST, self.reachable)
                 self._add([_Hit(one.ino, _score(rank), "vector", *one[1:]) for rank, one in enumerate(near)])
+                self._add_waiting(scope)
         if matched > shown:
             self.left_out += matched - shown
             self.degraded.append(f"files with words of the question that were left out: {matched - shown}")
         self._note_waiting(tuple(searched), mode)
 
+    def _add_waiting(self, scope: SearchScope) -> None:
+        """What has no vectors yet is found by keywords: as good as nothing else, but not lost."""
+        if vectors.count_queued(self.db, scope.namespaces):
+            waits = partial(vectors.is_queued, self.db)
+            found = keywords.search(
+                self.db, self.question, scope, NEAREST, lambda ino: waits(ino) and self.reachable(ino)
+            )
+            self._add([_Hit(one.ino, KEYWORD_SCORE, "fallback", share=one.share) for one in found.best])
+
     def _note_waiting(self, namespaces: tuple[int, ...], mode: Mode) -> None:
         if self.vector is not None and (count := vectors.count_queued(self.db, namespaces)):
-            self.degraded.append(f"files without vectors yet, so not searched: {count} ('libraryfs embed' makes them)")
-        by_words = self.vector is None or mode == "hybrid"
+            self.degraded.append(
+                f"files without vectors yet: {count}, searched by keywords only ('libraryfs embed' makes them)"
+            )
+        by_words = self.vector is None or mode == "hybrid" or bool(count)
         if by_words and (count := keywords.count_queued(self.db, namespaces)):
             self.degraded.append(f"files not indexed for keywords yet: {count} ('libraryfs embed' does it)")
 

@@ -118,7 +118,7 @@ def _index(db: apsw.Connection, ino: int) -> None:
     db.execute("INSERT INTO words (rowid, text) VALUES (?, ?)", (ino, words))
     db.execute(
         "INSERT INTO indexed (ino, namespace_id, words) VALUES (?, ?, ?)",
-        (ino, text.entry.namespace_id, len(_WORD.findall(words))),
+        (ino, text.entry.namespace_id, len(words.split())),
     )
 
 

@@ -114,6 +114,11 @@ def count_queued(db: apsw.Connection, namespaces: Sequence[int] | None = None) -
     return sum(db.execute("SELECT count(*) FROM unembedded WHERE namespace_id = ?", (one,)).get for one in namespaces)
 
 
+def is_queued(db: apsw.Connection, ino: int) -> bool:
+    """Whether a file waits for vectors."""
+    return db.execute("SELECT 1 FROM unembedded WHERE ino = ?", (ino,)).fetchone() is not None
+
+
 def put(
     db: apsw.Connection,
     ino: int,

@@ -213,16 +213,26 @@ def test_reasons_to_fall_back(shelf: Shelf) -> None:
         shelf.ask("whale", A, cancel=gone)
 
 
-def test_what_waits_for_vectors_is_told(shelf: Shelf) -> None:
+def test_what_waits_for_vectors_is_found_by_keywords_and_told(shelf: Shelf) -> None:
     shelf.grant("me", A, B)
-    shelf.memory(A, "m", content="Whale.")
+    for number in range(6):
+        shelf.memory(A, f"m{number}", content="Whale song.")
     shelf.embed()
-    shelf.memory(A, "n", content="Whale.")
+    shelf.memory(A, "new", content="Whale.")
+    shelf.memory(A, "other", content="Something else.")
     shelf.memory(B, "o", content="Whale.")
-    assert shelf.ask("whale", A).degraded == (
-        "files without vectors yet, so not searched: 1 ('libraryfs embed' makes them)",
-    )
-    assert shelf.ask("whale", A, embedder=None).degraded[1].startswith("files not indexed for keywords yet: 1 ")
+    note = "files without vectors yet: 2, searched by keywords only ('libraryfs embed' makes them)"
+    assert shelf.ask("whale", A).degraded == (note, "files not indexed for keywords yet: 2 ('libraryfs embed' does it)")
+    assert shelf.ask("whale", A, embedder=None).degraded[-1].startswith("files not indexed for keywords yet: 2 ")
+    shelf.index()
+    found = shelf.ask("whale", A)
+    assert found.degraded == (note,)
+    assert {one.id: (one.score, one.origin) for one in found.evidence}["new"] == (0.5, "fallback")
+    assert len(found.evidence) == NEAREST + 1
+    assert ids(shelf.ask("whale", B)) == ["o"]
+    shelf.embed()
+    assert shelf.ask("whale", A).degraded == ()
+    assert ids(shelf.ask("whale", A))[0] == "new"
 
 
 def test_a_question_over_the_window_is_told(shelf: Shelf) -> None:
