@@ -1,8 +1,9 @@
-"""What the surfaces share: the models that the settings name, a run with them, and a stored result."""
+"""What the surfaces share: a run with the models of the settings, a calibration, and a stored result."""
 
 from collections.abc import Callable
 from pathlib import Path
 
+from libraryfs.ask import shared
 from libraryfs.ask.pipeline import Models
 from libraryfs.errors import LibraryError, ModelUnavailable
 from libraryfs.evals import calibrate, load, render, runner, text
@@ -11,19 +12,11 @@ from libraryfs.evals.judge import ModelJudge
 from libraryfs.evals.report import EvalReport
 from libraryfs.evals.request import EvalRequest
 from libraryfs.library.resolver import Library
-from libraryfs.models import factory
 from libraryfs.models.cancel import Cancel
-from libraryfs.settings import settings
 from libraryfs.store import evals as store
 
 Tell = Callable[[int, int, str | None], None]
 """Called with questions done, questions in all, and the rate so far as text."""
-
-
-def shared_models() -> Models:
-    """The models of this process's settings; others of the process use the same ones."""
-    chosen = settings()
-    return Models(factory.embedder(chosen), factory.language_model(chosen))
 
 
 def run(
@@ -47,7 +40,7 @@ def run_until(
     """A run with the models that this process shares, cancelled when `on_stop` calls what it is given."""
     cancel = Cancel()
     on_stop(cancel.cancel)
-    return runner.run(snapshot, principal, ring, request, shared_models(), cancel)
+    return runner.run(snapshot, principal, ring, request, shared.models(), cancel)
 
 
 def calibration(

@@ -17,6 +17,10 @@ class EvalControl:
     parallel = 1
     silent = False
 
+    def __init__(self, mountpoint: str) -> None:
+        """`mountpoint` goes before the paths of citations in plain text, so that they can be opened."""
+        self._mountpoint = mountpoint.rstrip("/")
+
     def answers_in(self, folder: Entry) -> bool:
         """In every folder; outside of a ring there is nothing to run, which the answer says."""
         return True
@@ -49,7 +53,7 @@ class EvalControl:
         report = session.run_until(
             call.stop.on_stop, library.snapshot.path, library.principal, load.ring_path(ring), asked
         )
-        yield render.json(report) if wants_json(call.request) else render.text(report)
+        yield render.json(report) if wants_json(call.request) else render.text(report, self._mountpoint)
 
 
 def _ring(call: Call) -> str | None:
