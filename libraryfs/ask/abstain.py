@@ -14,9 +14,10 @@ from libraryfs.ask.selection import Ranking
 
 # PLACEHOLDER WEIGHTS
 WITH_VECTORS: Final[tuple[float, ...]] = (-6.0, 5.0, 5.0, 1.0)
-"""Constant, then the weights of: nearest chunk's cosine, best sentence's cosine, coverage by the best passage."""
+"""Constant, then the weights of: the nearest chunk's cosine, the cosine of the best sentence with the one before it,
+and whether that sentence is in the nearest chunk's file (0 or 1)."""
 BY_WORDS: Final[tuple[float, ...]] = (-2.0, 5.0)
-"""Constant, then the weight of the coverage, where there are no vectors."""
+"""Constant, then the weight of the coverage of the question's terms by the best passage, where there are no vectors."""
 REFUSE_BELOW: Final = 0.5
 HOPELESS_BELOW: Final = 0.05
 """Under it a capable model is not asked either; between the two it decides."""
@@ -41,18 +42,20 @@ class Outlook(NamedTuple):
 
 def outlook(passages: Sequence[Passage], ranking: Ranking) -> Outlook:
     """The probability that the answer is in the passages."""
-    coverage = max(
-        (lexicon.coverage(ranking.weights, passage.title_terms.union(*passage.terms)) for passage in passages),
-        default=0.0,
-    )
-    sentence = max((one.cosine for one in ranking.candidates if one.cosine is not None), default=None)
-    chunk = max((passage.item.similarity for passage in passages if passage.item.similarity is not None), default=None)
     if not ranking.candidates or not ranking.weights:
-        return Outlook(0.0, {"coverage": coverage})
-    if sentence is None or chunk is None:
-        figures, weights = {"coverage": coverage}, BY_WORDS
+        return Outlook(0.0, {})
+    near = max(passages, key=lambda passage: passage.item.similarity or 0.0)
+    if ranking.context is None or near.item.similarity is None:
+        figures = {"coverage": max(_coverage(passage, ranking) for passage in passages)}
+        weights = BY_WORDS
     else:
-        figures, weights = {"chunk": chunk, "sentence": sentence, "coverage": coverage}, WITH_VECTORS
+        agree = float(passages[max(ranking.candidates, key=lambda one: one.score).passage] is near)
+        figures = {"chunk": near.item.similarity, "context": ranking.context, "agree": agree}
+        weights = WITH_VECTORS
     total = weights[0] + sum(weight * figure for weight, figure in zip(weights[1:], figures.values(), strict=True))
     probability = 1 / (1 + math.exp(-max(-50.0, min(50.0, total))))
     return Outlook(probability, {"probability": probability, **figures})
+
+
+def _coverage(passage: Passage, ranking: Ranking) -> float:
+    return lexicon.coverage(ranking.weights, passage.title_terms.union(*passage.terms))

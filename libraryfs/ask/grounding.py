@@ -7,7 +7,7 @@ A claim is supported by up to WINDOW sentences in a row of one file when all of 
 3. of the terms that are the claim's own, at least MIN_SHARE are in those sentences or the title; of those that it has
    from the question, at least MIN_ASKED_SHARE are in the passage or the title;
 4. it says something that the question does not: a term or number of those sentences, or that it is not so;
-5. it negates where they negate, and only there.
+5. it negates as the one among them that is nearest to it does.
 
 The rules and the figures were chosen by measuring what they let through: see the decision record on answers.
 """
@@ -103,10 +103,12 @@ def _share(parts: _Parts, title: set[str], passage: Passage, first: int, last: i
         return None
     if not (parts.own & held or parts.new_numbers or parts.turned):
         return None
-    text = passage.quote(first, last)
-    if not parts.numbers <= lexicon.numbers(text) or parts.negated != lexicon.negated(text):
-        return None
     every = parts.own | parts.asked
+    nearest = max(range(first, last), key=lambda at: len(every & passage.terms[at]))
+    if parts.negated != lexicon.negated(passage.sentences[nearest].text):
+        return None
+    if not parts.numbers <= lexicon.numbers(passage.quote(first, last)):
+        return None
     return (len(every & held) + len(parts.numbers)) / (len(every) + len(parts.numbers))
 
 

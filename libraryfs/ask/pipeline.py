@@ -191,10 +191,12 @@ class _Ask:
             return answer.quoted(self.passages, self.ranking, self._say)
 
     def _written(self, writer: LanguageModel) -> Draft:
-        self.attempts += 1
         shown = prompt.answer(self.request.question, self.passages, self.ranking, writer.context - answer.MAX_TOKENS)
         if shown.left_out:
             self.cut.append(f"prompt: {shown.left_out} sentences of the evidence were left out, the least near")
+        if not shown.handles:
+            return Draft(None, "none", notes=("the model's window has no room for any evidence",))
+        self.attempts += 1
         return answer.written(writer, self.request.question, self.passages, shown, self.cancel, self._say)
 
     def _say(self, text: str) -> None:

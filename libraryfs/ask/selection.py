@@ -25,6 +25,8 @@ W_COVERAGE: Final = 0.5
 W_BEFORE: Final = 0.2
 MAX_EMBEDDED: Final = 8
 """Sentences that get a cosine, the best by the other figures first: each costs the embedder some 10 ms."""
+MAX_CONTEXTS: Final = 4
+"""Sentences whose context is compared too."""
 
 
 class Candidate(NamedTuple):
@@ -48,8 +50,8 @@ class Ranking(NamedTuple):
 
     candidates: tuple[Candidate, ...]
     weights: dict[str, float]
-    cut: int
-    """Sentences that got no cosine."""
+    context: float | None
+    """The highest cosine of the question and one of the best sentences with the one before it; None without one."""
 
     @property
     def best(self) -> Candidate | None:
@@ -74,13 +76,15 @@ def rank(question: str, passages: Sequence[Passage], embedder: Embedder | None, 
     """All sentences of the passages, best first. Raises ModelError when the embedder fails."""
     weighted = lexicon.weights(lexicon.terms(question), [held for passage in passages for held in passage.terms])
     rough = sorted(_rough(passages, weighted), key=lambda one: -one.score)
-    cosines = _cosines(question, rough[:MAX_EMBEDDED], embedder, cancel)
+    cosines = _cosines(question, [one.sentence.text for one in rough[:MAX_EMBEDDED]], embedder, cancel)
     ranked = [
         Candidate(one.passage, one.at, one.sentence, one.score + W_SENTENCE * (cosine or 0.0), cosine, one.coverage)
         for one, cosine in zip(rough, [*cosines, *[None] * (len(rough) - len(cosines))], strict=True)
     ]
     ranked.sort(key=lambda candidate: -candidate.score)
-    return Ranking(tuple(_current_first(ranked, passages)), weighted, len(rough) - len(cosines))
+    pairs = [passages[one.passage].quote(max(0, one.at - 1), one.at + 1) for one in ranked[:MAX_CONTEXTS]]
+    near = [cosine for cosine in _cosines(question, pairs, embedder, cancel) if cosine is not None]
+    return Ranking(tuple(_current_first(ranked, passages)), weighted, max(near, default=None))
 
 
 def _current_first(ranked: Sequence[Candidate], passages: Sequence[Passage]) -> Iterator[Candidate]:
@@ -105,14 +109,10 @@ def _rough(passages: Sequence[Passage], weighted: dict[str, float]) -> Iterator[
             yield _Rough(number, at, sentence, coverage, before, passage.item.similarity or 0.0)
 
 
-def _cosines(
-    question: str, rough: Sequence[_Rough], embedder: Embedder | None, cancel: Cancel
-) -> Sequence[float | None]:
-    if embedder is None or not rough:
-        return [None] * len(rough)
-    vectors = embedder.embed(
-        [_begin(text, embedder) for text in (question, *(one.sentence.text for one in rough))], cancel
-    )
+def _cosines(question: str, texts: Sequence[str], embedder: Embedder | None, cancel: Cancel) -> Sequence[float | None]:
+    if embedder is None or not texts:
+        return [None] * len(texts)
+    vectors = embedder.embed([_begin(text, embedder) for text in (question, *texts)], cancel)
     return [float(cosine) for cosine in np.asarray(vectors[1:] @ vectors[0])]
 
 

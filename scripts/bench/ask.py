@@ -3,7 +3,7 @@
 
     scripts/bench/ask.py                            all of it; minutes
     scripts/bench/ask.py --questions 40             the first 40 questions of each set
-    scripts/bench/ask.py --only answers,refusals    some rows: retrieval, answers, refusals, superseded, times, mount
+    scripts/bench/ask.py --only answers,refusals    some rows: retrieval, answers, refusals, superseded, …
     scripts/bench/ask.py --snapshot bench.db        keeps the snapshot; a second run embeds nothing
 
 `--data` holds questions/<set>/{documents,questions}.jsonl and rings/python.
@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import claims
 import click
 import retrieval as sets
 from answers import Naive, Oracle, Scored, score
@@ -30,11 +31,12 @@ from libraryfs.ask.result import AskResult, EvidenceFound
 from libraryfs.ingest.importer import import_source
 from libraryfs.library.resolver import Library
 from libraryfs.models import factory
+from libraryfs.models.cancel import Cancel
 from libraryfs.settings import settings
 from libraryfs.store import edges, memory
 from libraryfs.store.snapshot import Snapshot
 
-PARTS = ("retrieval", "answers", "refusals", "superseded", "times", "mount")
+PARTS = ("retrieval", "answers", "refusals", "superseded", "claims", "times", "mount")
 CLAPNQ = ("clapnq-answerable", "clapnq-unanswerable")
 DEV = 50
 """The first questions of each ClapNQ set: the refusal was fitted on them. The next 100 of each are measured."""
@@ -189,6 +191,24 @@ def _of(value: float) -> str:
     return f"{value:.3f}"
 
 
+def checks(bench: Bench) -> None:
+    """The claim check beside plainer ones: how many claims of each kind it lets through."""
+    documents = sets.lines(bench.data / "questions" / "xquad-en" / "documents.jsonl")
+    made = claims.cases(documents, bench.rows("xquad-en", most=200))
+    remembered = sets.Remembering(_embedder(bench))
+    every: dict[str, claims.Check] = {
+        "the product's": claims.ours,
+        "¾ of the terms": claims.overlap,
+        "all of the terms": claims.all_terms,
+        "cosine 0.6": claims.by_cosine(lambda texts: remembered.embed(texts, Cancel()), 0.6),
+    }
+    shares = {name: claims.let_through(check, made) for name, check in every.items()}
+    out.print("\n| claims on XQuAD en let through | " + " | ".join(every) + " |\n|---|" + "---|" * len(every))
+    for case in {one.kind: one for one in made}.values():
+        figures = [f"{shares[name][case.kind][0]} of {shares[name][case.kind][1]}" for name in every]
+        out.print(f"| {'true' if case.true else 'false'}: {case.kind} | " + " | ".join(figures) + " |", soft_wrap=True)
+
+
 def mount(bench: Bench) -> None:
     """Waiting times of `stat` and of a 4 KB read in a live mount, idle and while four asks run."""
     import mount_asks
@@ -249,6 +269,7 @@ def main(data: Path, questions: int, only: str, snapshot: Path | None, counts: s
         "refusals": refusals,
         "superseded": superseded,
         "mount": mount,
+        "claims": checks,
     }
     try:
         with tempfile.TemporaryDirectory() as scratch:

@@ -1,14 +1,15 @@
 """Language models that say what a test wants, and pass the reading test or do not."""
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
-
-import pytest
 
 from libraryfs.ask import exam, prompt
 from libraryfs.errors import ModelError
 from libraryfs.models.cancel import Cancel
 from libraryfs.models.protocols import Generation, Likelihood, Message
+
+_numbers = itertools.count()
 
 Reply = str | Callable[[str], str] | ModelError
 
@@ -22,7 +23,7 @@ class Scripted:
     supports_likelihoods = False
 
     def __init__(self, *replies: Reply, capable: bool = True, context: int = 8192) -> None:
-        self.model = f"scripted-{id(self)}"
+        self.model = f"scripted-{next(_numbers)}"  # a name of its own: the test is sat once a name
         self.context = context
         self.capable = capable
         self.replies = list(replies)
@@ -74,8 +75,3 @@ class Scripted:
 def _pieces(text: str) -> Iterator[str]:
     for at in range(0, len(text), 7):
         yield text[at : at + 7]
-
-
-def raises(error: type[Exception]) -> Any:
-    """Short for pytest.raises, with a message of one line."""
-    return pytest.raises(error)
