@@ -155,7 +155,7 @@ class FolderSource:
     # what it says
 
     def _scanned(self, found: files.Found) -> Iterator[Scanned]:
-        shown, place = files.show(found.path), self._place(found.path)
+        shown, place = files.show(self.root / found.path), self._place(found.path)
         noted: FrontMatter | bool = found.is_folder
         rows: list[AnyRow]
         if place == "workspace":
@@ -211,8 +211,8 @@ class FolderSource:
             return memory_type, front.metadata
         if tell:
             self._report.warn(
-                f"{files.show(path)}: memory_type {front.memory_type} does not belong in {section}/; imported as"
-                f" {memory_type}"
+                f"{files.show(self.root / path)}: memory_type {front.memory_type} does not belong in {section}/;"
+                f" imported as {memory_type}"
             )
         return memory_type, {**front.metadata, "memory_type": front.memory_type}
 

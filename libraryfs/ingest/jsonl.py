@@ -101,7 +101,7 @@ class JsonlSource:
 
     def _row(self, line: bytes, number: int) -> Any:
         try:
-            value = json.loads(line, parse_constant=_no_constant, parse_float=_finite)
+            value = json.loads(line.rstrip(b"\r\n"), parse_constant=_no_constant, parse_float=_finite)
         except UnicodeDecodeError:
             self._refuse(number, "not UTF-8")
         except json.JSONDecodeError as error:

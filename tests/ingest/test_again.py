@@ -161,7 +161,7 @@ def test_a_source_that_was_moved_is_taken_over(
     report = bring(moved)
     assert (report.added, report.changed, report.removed) == (0, 1, 0)
     assert inodes(snapshot) == seen
-    assert f"skills/c.md: replaced the row skills/c.md that came from {source}" in report.warnings
+    assert f"{moved}/skills/c.md: replaced the row skills/c.md that came from {source}" in report.warnings
     (moved / "skills/c.md").unlink()
     assert bring(moved).removed == 1
 

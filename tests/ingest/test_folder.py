@@ -234,7 +234,7 @@ def test_the_folder_decides_the_section(tmp_path: Path, snapshot: Snapshot, brin
         (
             {"a.md": "---\nid: one\n---\n", "b.md": "---\nid: one\n---\n"},
             "/agent/ada",
-            "b.md: has the id of a.md; ids are unique",
+            "src/b.md: has the id of ",
         ),
         ({"a.md": "x"}, None, "--ring NAME or --agent NAME"),
     ],

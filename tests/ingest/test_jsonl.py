@@ -109,7 +109,7 @@ def test_an_edge_to_another_ring_grants_nothing_there(tmp_path: Path, snapshot: 
 
 
 WRONG = [
-    ("{", "not JSON: "),
+    ('{"store": "memory"', "not JSON: Expecting ',' delimiter at column 19"),
     ("nonsense", "not JSON: "),
     ("[1]", "not a JSON object"),
     ("null", "not a JSON object"),
