@@ -1,5 +1,6 @@
 """The repeats of a question → its line in the report."""
 
+import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -58,4 +59,15 @@ def _report(text: str, line: int, paths: tuple[str, ...], repeats: Sequence[Repe
         repeats=len(repeats),
         passed_repeats=passed,
         flip_rate=flip_rate(passed, len(judged)),
+    )
+
+
+def grouped(reasons: Sequence[str]) -> tuple[str, ...]:
+    """The reasons without repeats; those that differ in figures only are told once, with how many answers had them."""
+    groups: dict[str, list[str]] = {}
+    for reason in reasons:
+        groups.setdefault(re.sub(r"\d+", "0", reason), []).append(reason)
+    return tuple(
+        found[0] if len(set(found)) == 1 else f"{found[0]}, and the like in {len(found)} answers"
+        for found in groups.values()
     )

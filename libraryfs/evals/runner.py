@@ -237,7 +237,7 @@ class _Run:
             answers_kept=self.asker.kept if self.asker else 0,
             judge_calls=self.judge.calls if self.judge else 0,
             rulings_kept=self.judge.kept if self.judge else 0,
-            degraded=tuple(dict.fromkeys(degraded)),
+            degraded=questions.grouped(degraded),
             milliseconds={step: round(spent, 3) for step, spent in self.milliseconds.items()},
         )
 

@@ -8,6 +8,7 @@ import pytest
 
 from libraryfs.ask.pipeline import Models
 from libraryfs.errors import Cancelled, EvalSetError, InvalidRequest, LibraryError, ModelCrashed, PathNotFound
+from libraryfs.evals.questions import grouped
 from libraryfs.evals.request import build
 from libraryfs.library.resolver import Library
 from libraryfs.models.cancel import Cancel
@@ -322,6 +323,11 @@ def test_the_eval_set_is_no_evidence(world: World) -> None:
     world.pipeline = look
     world.run()
     assert seen == [False] * 10
+
+
+def test_what_degraded_answers_is_told_once() -> None:
+    found = grouped(["3 left out", "no model", "5 left out", "no model"])
+    assert found == ("3 left out, and the like in 2 answers", "no model")
 
 
 def test_expected_abstention(world: World) -> None:
