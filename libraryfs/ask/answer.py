@@ -9,6 +9,7 @@ from libraryfs.ask.passages import Passage
 from libraryfs.ask.result import Citation, Claim
 from libraryfs.ask.selection import Candidate, Ranking
 from libraryfs.ask.sentences import split, words
+from libraryfs.errors import Cancelled, DeadlineExceeded, ModelError
 from libraryfs.models.cancel import Cancel
 from libraryfs.models.protocols import LanguageModel
 
@@ -31,6 +32,7 @@ class Draft(NamedTuple):
     notes: tuple[str, ...] = ()
     refused: bool = False
     """The model said that the evidence does not hold the answer."""
+    degraded: tuple[str, ...] = ()
 
 
 def quoted(passages: Sequence[Passage], ranking: Ranking, say: Say) -> Draft:
@@ -57,11 +59,17 @@ def written(
 ) -> Draft:
     """The model's answer without the claims that the evidence does not hold. Raises ModelError.
 
-    Each claim is given to `say` once it is checked, while the model goes on.
+    Each claim is given to `say` once it is checked, while the model goes on; what was said stays said if it then fails.
     """
     check = _Check(question, passages, shown.handles, say)
-    reply = model.generate(shown.messages, max_tokens=MAX_TOKENS, cancel=cancel, on_text=check.feed)
-    return check.finish(reply.text)
+    try:
+        model.generate(shown.messages, max_tokens=MAX_TOKENS, cancel=cancel, on_text=check.feed)
+    except ModelError as error:
+        if not check.kept or isinstance(error, Cancelled | DeadlineExceeded):
+            raise
+        check.pending = ""
+        return check.finish()._replace(degraded=(f"{error}: the answer's end is missing",))
+    return check.finish()
 
 
 class _Check:
@@ -72,7 +80,7 @@ class _Check:
         self.passages = passages
         self.handles = handles
         self.say = say
-        self.pending = ""
+        self.reply = self.pending = ""
         self.claims: list[Claim] = []
         self.kept: list[str] = []
         self.citations: list[Citation] = []
@@ -81,16 +89,17 @@ class _Check:
 
     def feed(self, piece: str) -> None:
         self.pending += piece
+        self.reply += piece
         found = split(self.pending)
         if len(found) > 1:  # all but the last are whole
             for sentence in found[:-1]:
                 self._claim(sentence.text)
             self.pending = self.pending[found[-1].start :]
 
-    def finish(self, reply: str) -> Draft:
+    def finish(self) -> Draft:
         for sentence in split(self.pending):
             self._claim(sentence.text)
-        named = prompt.handles(reply)
+        named = prompt.handles(self.reply)
         rejected = tuple(name for name in named if name not in self.handles)
         dropped = sum(not claim.supported for claim in self.claims)
         notes: tuple[str, ...] = ()

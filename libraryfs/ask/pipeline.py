@@ -185,8 +185,8 @@ class _Ask:
                 if draft.text is not None or draft.refused:
                     return draft
                 self.notes += (*draft.notes, "nothing of the model's answer is in the evidence: a sentence is quoted")
-            if self.outlook.refuse:
-                return Draft(None, "none")
+                if self.outlook.refuse:
+                    return draft._replace(notes=())
         with self._timed("quote"):
             return answer.quoted(self.passages, self.ranking, self._say)
 
@@ -205,6 +205,7 @@ class _Ask:
     def _answered(self, draft: Draft) -> AskResult:
         self.cut += draft.cut
         self.notes += draft.notes
+        self.degraded += draft.degraded
         if draft.text is None:
             return self._missing(NOT_IN_LIBRARY, draft)
         return self._result(
@@ -237,13 +238,15 @@ class _Ask:
             return self._failed(
                 SHAPE_FAILED, f"after {made.attempts} attempts the answer is not of this shape: {wrong}"
             )
-        held = bool(made.claims) and all(claim.supported for claim in made.claims)
+        if made.quoted:
+            self.notes.append("a text of the model that is not in the evidence gave way to the best sentence, quoted")
+        held = all(claim.supported for claim in made.claims)
         return self._result(
             answer=made.value,
             grounding="grounded" if held else "ungrounded",
             citations=made.citations,
             claims=made.claims if self.request.ground else None,
-            by="model",
+            by="quote" if made.quoted else "model",
         )
 
     def _failed(self, code: str, message: str) -> AskResult:

@@ -1,7 +1,7 @@
 """`shape`: the JSON Schema that an answer must satisfy. Checked before use, never fetched from anywhere."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any, Final
 
 import jsonschema
@@ -52,18 +52,45 @@ def _words(error: ValidationError) -> str:
     return f"{'/'.join(map(str, error.absolute_path)) or 'the answer'}: {error.message[:200]}"
 
 
-def strings(value: Any, at: str = "") -> Iterator[tuple[str, str]]:
-    """The leaves of a JSON value that say something, each as (path, text): texts and numbers, not true, false, null."""
+def said(schema: dict[str, Any], value: Any) -> list[tuple[str, str]]:
+    """What a JSON value says, as (place in it, text): its texts and numbers, but those that the schema itself lists."""
+    listed = {json.dumps(option) for option in _listed(schema)}
+    return [(at, _text(leaf)) for at, leaf in _leaves(value, "") if json.dumps(leaf) not in listed]
+
+
+def with_text(value: Any, places: Collection[str], text: str, at: str = "") -> Any:
+    """The same JSON value with the texts at these places replaced by `text`."""
+    if isinstance(value, dict):
+        return {key: with_text(child, places, text, f"{at}/{key}") for key, child in value.items()}
+    if isinstance(value, list):
+        return [with_text(child, places, text, f"{at}/{index}") for index, child in enumerate(value)]
+    return text if at in places and isinstance(value, str) else value
+
+
+def _leaves(value: Any, at: str) -> Iterator[tuple[str, str | int | float]]:
     if isinstance(value, dict):
         for key, child in value.items():
-            yield from strings(child, f"{at}/{key}")
+            yield from _leaves(child, f"{at}/{key}")
     elif isinstance(value, list):
         for index, child in enumerate(value):
-            yield from strings(child, f"{at}/{index}")
-    elif isinstance(value, str) and value.strip():
+            yield from _leaves(child, f"{at}/{index}")
+    elif (isinstance(value, str) and value.strip()) or (isinstance(value, int | float) and not isinstance(value, bool)):
         yield at, value
-    elif isinstance(value, int | float) and not isinstance(value, bool):
-        yield at, format(value, "g") if isinstance(value, float) else str(value)
+
+
+def _text(leaf: str | int | float) -> str:
+    return format(leaf, "g") if isinstance(leaf, float) else str(leaf)
+
+
+def _listed(schema: Any) -> Iterator[Any]:
+    """The values of every `enum` and `const` in a schema."""
+    if isinstance(schema, dict):
+        if isinstance(schema.get("enum"), list):
+            yield from schema["enum"]
+        if "const" in schema:
+            yield schema["const"]
+    for child in schema.values() if isinstance(schema, dict) else schema if isinstance(schema, list) else ():
+        yield from _listed(child)
 
 
 def _class(schema: dict[str, Any]) -> type[Validator]:

@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 from pydantic import JsonValue
 
 from libraryfs.ask import grounding, prompt, shape
+from libraryfs.ask.fit import fit
 from libraryfs.ask.passages import Passage
 from libraryfs.ask.result import Citation, Claim
 from libraryfs.ask.selection import Ranking
@@ -26,6 +27,8 @@ class Shaped(NamedTuple):
     claims: tuple[Claim, ...] = ()
     citations: tuple[Citation, ...] = ()
     left_out: int = 0
+    quoted: bool = False
+    """Whether a sentence stands where the model's words did not hold."""
 
 
 def answer(
@@ -36,27 +39,42 @@ def answer(
     schema: dict[str, Any],
     cancel: Cancel,
 ) -> Shaped:
-    """A value that satisfies the schema, with its texts and numbers checked against the evidence. Raises ModelError.
+    """A value that satisfies the schema, with what it says checked against the evidence. Raises ModelError.
 
-    What the evidence does not hold costs the first attempt; after the second it is given, marked as not supported.
+    What the evidence does not hold costs the first attempt. After the second, a text that it does not hold gives way
+    to the best sentence, quoted, if the schema takes that; what remains is given, marked as not supported.
     """
     errors: list[str] = []
     best: Shaped | None = None
     for attempt in range(1, ATTEMPTS + 1):
-        shown = prompt.shaped(question, passages, ranking, model.context, schema, errors)
+        shown = prompt.shaped(question, passages, ranking, model.context - MAX_TOKENS, schema, errors)
         reply = model.generate(shown.messages, max_tokens=MAX_TOKENS, cancel=cancel, schema=schema)
         value, errors = _validated(reply.text, schema)
         if errors:
             continue
-        claims, citations = _checked(value, question, passages)
-        made = Shaped(value, (), attempt, claims, citations, shown.left_out)
-        errors = [f"{claim.text!r} is not in the evidence" for claim in claims if not claim.supported]
+        made = _checked(value, schema, question, passages)._replace(attempts=attempt, left_out=shown.left_out)
+        errors = [f"{claim.text!r} is not in the evidence" for claim in made.claims if not claim.supported]
         if not errors:
             return made
         best = made if best is None or _held(made) >= _held(best) else best
-    if best is not None:
-        return best._replace(attempts=ATTEMPTS)
-    return Shaped(None, tuple(errors), ATTEMPTS)
+    if best is None:
+        return Shaped(None, tuple(errors), ATTEMPTS)
+    quoted = _quoting(best, schema, question, passages, ranking)
+    return (quoted or best)._replace(attempts=ATTEMPTS, left_out=best.left_out)
+
+
+def _quoting(
+    made: Shaped, schema: dict[str, Any], question: str, passages: Sequence[Passage], ranking: Ranking
+) -> Shaped | None:
+    """The value with the best sentence for each text that the evidence does not hold; None if the schema refuses it."""
+    if ranking.best is None:
+        return None
+    said = shape.said(schema, made.value)
+    wrong = [at for (at, _), claim in zip(said, made.claims, strict=True) if not claim.supported]
+    value = shape.with_text(made.value, wrong, " ".join(fit(ranking.best.text, ranking.weights).split()))
+    if value == made.value or shape.errors(schema, value):
+        return None
+    return _checked(value, schema, question, passages)._replace(quoted=True)
 
 
 def _validated(text: str, schema: dict[str, Any]) -> tuple[JsonValue, list[str]]:
@@ -67,16 +85,14 @@ def _validated(text: str, schema: dict[str, Any]) -> tuple[JsonValue, list[str]]
     return value, shape.errors(schema, value)
 
 
-def _checked(
-    value: JsonValue, question: str, passages: Sequence[Passage]
-) -> tuple[tuple[Claim, ...], tuple[Citation, ...]]:
+def _checked(value: JsonValue, schema: dict[str, Any], question: str, passages: Sequence[Passage]) -> Shaped:
     claims, citations = [], []
-    for _, text in shape.strings(value):
-        held = grounding.holds(text, passages)
+    for _, text in shape.said(schema, value):
+        held = grounding.holds(text, passages) or grounding.support(text, question, passages)
         found = grounding.citation(passages[held.passage], held.first, held.last) if held else None
         claims.append(grounding.claim(text, found))
         citations += [found] if found else []
-    return tuple(claims), tuple(dict.fromkeys(citations))
+    return Shaped(value, (), 0, tuple(claims), tuple(dict.fromkeys(citations)))
 
 
 def _held(made: Shaped) -> int:

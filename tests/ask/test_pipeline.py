@@ -221,6 +221,21 @@ def test_a_language_model_that_fails_is_never_nothing_found(team: Shelf, error: 
     assert result.trace.degraded == (f"{error}: the best sentence is quoted",)
 
 
+def test_a_language_model_that_dies_half_way_keeps_what_was_said(team: Shelf) -> None:
+    class Dying(Scripted):
+        def generate(self, *arguments: Any, **options: Any) -> Any:
+            made = super().generate(*arguments, **options)
+            if self.prompts:
+                raise ModelCrashed("killed")
+            return made
+
+    events: list[Event] = []
+    result = run(team, model=Dying("You deploy on Tuesdays [E1]. Two people must app"), events=events)
+    assert result.answer == "You deploy on Tuesdays."
+    assert result.trace.degraded == ("killed: the answer's end is missing",)
+    assert "".join(one.text for one in events if isinstance(one, TextPiece)) == result.answer
+
+
 def test_an_empty_reply_is_never_nothing_found(team: Shelf) -> None:
     assert run(team, model=Scripted("")).answer == "We deploy on Tuesdays after the stand-up."
 
@@ -334,13 +349,30 @@ def test_an_impossible_shape(team: Shelf) -> None:
     assert result.answer is None
 
 
-def test_a_shape_filled_with_what_is_not_there_is_marked(team: Shelf) -> None:
+def test_a_text_that_is_not_there_gives_way_to_the_best_sentence(team: Shelf) -> None:
     model = Scripted('{"day": "Fridays"}')
     result = run(team, model=model, shape=SHAPE, ground=True)
-    assert (result.answer, result.grounding, len(model.prompts)) == ({"day": "Fridays"}, "ungrounded", 2)
+    assert (result.answer, result.grounding) == ({"day": "We deploy on Tuesdays after the stand-up."}, "grounded")
     assert "'Fridays' is not in the evidence" in model.prompts[1]
+    assert result.trace.answered_by == "quote"
+    assert [cited.id for cited in result.citations] == ["deploy"]
+
+
+def test_a_shape_that_takes_no_sentence_is_marked(team: Shelf) -> None:
+    shape = {
+        "type": "object",
+        "properties": {"day": {"type": "string", "maxLength": 10}, "people": {"type": "integer"}},
+    }
+    result = run(team, model=Scripted('{"day": "Fridays", "people": 17}'), shape=shape, ground=True)
+    assert (result.answer, result.grounding) == ({"day": "Fridays", "people": 17}, "ungrounded")
     assert result.claims is not None
-    assert not result.claims[0].supported
+    assert [claim.supported for claim in result.claims] == [False, False]
+
+
+def test_what_the_schema_lists_needs_no_evidence(team: Shelf) -> None:
+    shape = {"type": "object", "properties": {"known": {"enum": ["certain", "unclear"]}, "ok": {"type": "boolean"}}}
+    result = run(team, model=Scripted('{"known": "certain", "ok": true}'), shape=shape)
+    assert (result.grounding, result.trace.attempts) == ("grounded", 1)
 
 
 def test_a_shape_without_a_language_model_or_with_one_that_fails(team: Shelf) -> None:

@@ -69,6 +69,9 @@ def test_errors_in_words_and_not_too_many() -> None:
     assert len(shape.errors(many, ["x"] * 100)) == shape.MAX_ERRORS
 
 
-def test_what_of_a_value_says_something() -> None:
-    value = {"a": ["x", " ", None, True, 3, {"b": 2.5}], "c": "y"}
-    assert list(shape.strings(value)) == [("/a/0", "x"), ("/a/4", "3"), ("/a/5/b", "2.5"), ("/c", "y")]
+def test_what_a_value_says() -> None:
+    value = {"a": ["x", " ", None, True, 3, {"b": 2.5}], "c": "y", "d": "high"}
+    schema = {"properties": {"d": {"enum": ["low", "high"]}}}
+    assert shape.said(schema, value) == [("/a/0", "x"), ("/a/4", "3"), ("/a/5/b", "2.5"), ("/c", "y")]
+    changed = shape.with_text(value, ["/a/0", "/a/4", "/c"], "z")
+    assert changed == {"a": ["z", " ", None, True, 3, {"b": 2.5}], "c": "z", "d": "high"}
