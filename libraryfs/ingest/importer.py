@@ -27,9 +27,6 @@ from libraryfs.store.staging import STORES, StagedRow, Staging, staging
 if TYPE_CHECKING:
     import apsw
 
-EVAL_KEYS: Final = "last_eval_"
-"""Metadata of a workspace item that an eval run wrote; an import never takes it away."""
-
 _STORE_OF: Final = {MemoryRow: 0, WorkspaceRow: 1, ArtifactRow: 2}
 _TOLD_EVERY: Final = 200
 
@@ -167,16 +164,9 @@ def _upsert(db: "apsw.Connection", namespace: Namespace, loaded: Loaded, source_
         case MemoryRow():
             return memory.upsert(db, namespace, row, loaded.body, source_id, time_ns)
         case WorkspaceRow():
-            row = _with_eval(db, namespace, row)
             return workspace.upsert(db, namespace, row, loaded.body, source_id, time_ns)
         case _:
             return artifacts.upsert(db, namespace, row, loaded.body, source_id, time_ns)
-
-
-def _with_eval(db: "apsw.Connection", namespace: Namespace, row: WorkspaceRow) -> WorkspaceRow:
-    old = None if row.folder else workspace.find(db, namespace.id, row.id)
-    kept = {key: value for key, value in old.metadata.items() if key.startswith(EVAL_KEYS)} if old else {}
-    return row.model_copy(update={"metadata": {**kept, **row.metadata}}) if kept else row
 
 
 def _delete(db: "apsw.Connection", store: int, namespace: Namespace, ino: int) -> None:
