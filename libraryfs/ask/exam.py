@@ -5,7 +5,10 @@ claim check. A model that misses more than MAX_MISSED of its questions does not 
 sentence then holds the answer more often (see the decision record on answers). It stops at the miss that decides.
 """
 
+import json
 import threading
+from contextlib import closing
+from hashlib import blake2b
 from typing import Final, NamedTuple
 
 from libraryfs.ask import answer, prompt, selection
@@ -13,6 +16,8 @@ from libraryfs.ask.evidence import Evidence
 from libraryfs.ask.passages import Passage, of_text
 from libraryfs.models.cancel import Cancel
 from libraryfs.models.protocols import LanguageModel
+from libraryfs.settings import settings
+from libraryfs.store.answers import Answers
 
 MAX_MISSED: Final = 1
 
@@ -82,17 +87,36 @@ _lock = threading.Lock()
 
 
 def sit(model: LanguageModel, cancel: Cancel) -> Result:
-    """The result of this model's test, taken now if it has none in this process. Raises ModelError."""
+    """The result of this model's test, taken now if none is known. Raises ModelError.
+
+    Known for the life of the process, and of a model that runs here, whose name has its weights' checksum, from one
+    process to the next: a command line that starts anew for each question would else sit it each time.
+    """
     with _lock:
         known = _results.get(model.model)
     if known is None:
-        known = _take(model, cancel)
+        known = _kept(model, cancel) if model.supports_likelihoods else take(model, cancel)
         with _lock:
             _results[model.model] = known
     return known
 
 
-def _take(model: LanguageModel, cancel: Cancel) -> Result:
+def _kept(model: LanguageModel, cancel: Cancel) -> Result:
+    answers = Answers.open(settings().cache_path / "reading-tests.db")
+    if answers is None:
+        return take(model, cancel)
+    with closing(answers):
+        key = blake2b(json.dumps([model.model, prompt.VERSION, MAX_MISSED, QUESTIONS]).encode()).digest()
+        known = answers.get(key)
+        if known is not None:
+            return Result(*json.loads(known))
+        result = take(model, cancel)
+        answers.put(key, json.dumps(result))
+        return result
+
+
+def take(model: LanguageModel, cancel: Cancel) -> Result:
+    """The model sits the test. Raises ModelError."""
     missed = 0
     for asked, question in enumerate(QUESTIONS, 1):
         missed += not _right(model, question, cancel)

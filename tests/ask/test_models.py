@@ -112,6 +112,6 @@ def test_a_shape_gives_that_shape_or_an_error_with_evidence(filled: Shelf, model
 
 def test_the_tiny_default_model_does_not_pass_the_reading_test(models: Models) -> None:
     assert models.language_model is not None
-    result = exam.sit(models.language_model, Cancel())
+    result = exam.take(models.language_model, Cancel())
     assert not result.writes
     assert result.missed > exam.MAX_MISSED
