@@ -48,7 +48,7 @@ class Call:
     """One request to a control file, in the thread that answers it.
 
     `library` is the thread's own. `streaming` says that the reader takes parts as they come (one handle); else the
-    parts are joined and given when all are there.
+    parts are joined and given when all are there. `emit` sends a part at once, before those that `answer` yields.
     """
 
     request: bytes
@@ -56,6 +56,7 @@ class Call:
     library: Library
     streaming: bool = False
     stop: Stop = field(default_factory=Stop)
+    emit: Callable[[bytes], None] = lambda part: None
 
     @property
     def path(self) -> str:
@@ -94,7 +95,7 @@ class ControlKind(Protocol):
 
 def wants_json(request: bytes) -> bool:
     """Whether a request is JSON, and so is its answer."""
-    return request.lstrip()[:1] == b"{"
+    return request.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"{"
 
 
 def render_error(error: LibraryError, request: bytes) -> bytes:

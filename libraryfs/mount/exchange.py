@@ -119,11 +119,15 @@ class Runner:
             return
         with self._view.borrow() as library:
             folder = library.entry(exchange.folder)
-            call = Call(bytes(exchange.request), folder, library, streaming, exchange.stop)
+
+            def emit(part: bytes) -> None:
+                trio.from_thread.run_sync(exchange.add, part)
+
+            call = Call(bytes(exchange.request), folder, library, streaming, exchange.stop, emit)
             for part in exchange.kind.answer(call):
                 if exchange.stop.stopped():
                     return
-                trio.from_thread.run_sync(exchange.add, part)
+                emit(part)
 
     async def idle(self, kind: ControlKind, folder: int) -> bytes:
         """What the file holds with nothing asked."""

@@ -60,7 +60,9 @@ async def _serve(
     attributes = Attributes()
     runner = Runner(view)
     waiting = Waiting(str(options.mountpoint))
-    controls = Controls(control_kinds(), view, runner, waiting, attributes, shared=options.allow_other)
+    controls = Controls(
+        control_kinds(str(options.mountpoint)), view, runner, waiting, attributes, shared=options.allow_other
+    )
     content = Content(view, ReadAhead(kernel.push))
     refresh = Refresh(view, kernel, settings().refresh_ms / 1000, content.doubt)
     with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGUSR1) as signals:

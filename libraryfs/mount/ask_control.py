@@ -1,0 +1,60 @@
+"""`.ask`: a question, as plain text or as a JSON object with options, is answered from what is below its folder."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from libraryfs.errors import Cancelled, LibraryError
+from libraryfs.mount.control import Call, wants_json
+from libraryfs.nodes import AGENTS_INO, RINGS_INO, ROOT_INO, Entry
+
+if TYPE_CHECKING:
+    from libraryfs.ask.result import Event
+
+
+class AskControl:
+    """Several questions at once: the evidence of one is found while the language model is at another."""
+
+    name = b".ask"
+    number = 3
+    parallel = 8
+    silent = True
+
+    def __init__(self, mountpoint: str) -> None:
+        """`mountpoint` goes before the paths of citations in plain text, so that they can be opened."""
+        self._mountpoint = mountpoint.rstrip("/")
+
+    def answers_in(self, folder: Entry) -> bool:
+        """In every folder."""
+        return True
+
+    def listed_in(self, folder: Entry) -> bool:
+        """At the root, in each ring and in each agent."""
+        return folder.ino == ROOT_INO or folder.parent in (RINGS_INO, AGENTS_INO)
+
+    def idle(self, call: Call) -> bytes:
+        """Nothing."""
+        return b""
+
+    def answer(self, call: Call) -> Iterator[bytes]:
+        """Text to text, JSON to JSON; as a stream, the evidence first."""
+        from libraryfs.ask import render, request, shared  # here: they load much that a mount does not need
+
+        asked = request.parse(call.request, call.path)
+        as_json = wants_json(call.request)
+        if not call.streaming:
+            result = shared.ask_until(call.stop.on_stop, call.library, asked, None)
+            yield render.json(result) if as_json else render.text(result, self._mountpoint)
+            return
+        stream = render.Stream(as_json=as_json, prefix=self._mountpoint)
+
+        def tell(event: "Event") -> None:
+            call.emit(stream.feed(event))
+
+        try:
+            result = shared.ask_until(call.stop.on_stop, call.library, asked, tell)
+        except Cancelled:
+            raise
+        except LibraryError as error:
+            yield stream.fail(error)
+        else:
+            yield stream.finish(result)
