@@ -34,7 +34,7 @@ CALIBRATE = "calibrate"
 
 @click.command("eval", epilog=EPILOG)
 @click.argument("ring", metavar="RING | calibrate")
-@click.argument("file", required=False, metavar="[FILE]", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("file", required=False, metavar="[FILE]", type=click.Path(dir_okay=False, path_type=Path))
 @click.option("--item", metavar="ID", help="Run this workspace item. Default: eval-set.md at the workspace's root.")
 @click.option("--llm-judge/--no-llm-judge", default=None, help="Ask the model about what substring did not find.")
 @click.option("--repeats", metavar="N", type=click.IntRange(1, 50), help="Ask each question N times.")
