@@ -253,3 +253,18 @@ def test_nothing_to_search(shelf: Shelf) -> None:
     for options in ({}, {"embedder": None}, {"retrieval": "hybrid"}):
         assert shelf.ask("whale", "/", A, f"{A}/workspace", **options).evidence == ()
     assert shelf.ask("whale", "/", principal="nobody").evidence == ()
+
+
+def test_all_namespaces_or_some_give_what_each_gives(circle: Shelf) -> None:
+    """Asking everything is one search; asking all that one may see, several. The ranking is the same."""
+    for at in range(10, 40):
+        circle.memory((A, B)[at % 2], f"m{at}", content=f"#{at}#")
+    circle.embed()
+    everything = circle.ask("question", "/")
+    assert ids(everything) == [f"m{at}" for at in range(10, 15)]
+    circle.namespace("/ring/hidden")
+    circle.memory("/ring/hidden", "nearest", content="#1#")
+    circle.embed()
+    assert plain(circle.ask("question", "/")) == plain(everything)
+    assert ids(circle.ask("question", "/ring")) == ids(everything)
+    assert ids(circle.ask("question", "/agent")) == []
