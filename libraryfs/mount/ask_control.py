@@ -18,6 +18,7 @@ class AskControl:
     number = 3
     parallel = 8
     silent = True
+    elsewhere = True
 
     def __init__(self, mountpoint: str) -> None:
         """`mountpoint` goes before the paths of citations in plain text, so that they can be opened."""

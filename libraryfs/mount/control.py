@@ -68,13 +68,15 @@ class ControlKind(Protocol):
     """A kind of control file. `answer` and `idle` run in a thread; a LibraryError from them is read as text.
 
     `number` (1 to 6) makes the inode, `parallel` is how many requests are worked on at once, and `silent` says that
-    with nothing asked there is nothing to read, so that `idle` is not even called.
+    with nothing asked there is nothing to read, so that `idle` is not even called. `elsewhere`: `answer` is long work
+    for Python, and runs in the process of answering.py.
     """
 
     name: bytes
     number: int
     parallel: int
     silent: bool
+    elsewhere: bool
 
     def answers_in(self, folder: Entry) -> bool:
         """Whether the file can be opened in this folder."""

@@ -16,6 +16,7 @@ class EvalControl:
     number = 4
     parallel = 1
     silent = False
+    elsewhere = True
 
     def __init__(self, mountpoint: str) -> None:
         """`mountpoint` goes before the paths of citations in plain text, so that they can be opened."""

@@ -3,6 +3,7 @@
 import logging
 import time
 from collections import OrderedDict
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Final
 
@@ -78,8 +79,10 @@ class Exchange:
 class Runner:
     """Answers exchanges in threads, at most `kind.parallel` of a kind at once."""
 
-    def __init__(self, view: View) -> None:
+    def __init__(self, view: View, elsewhere: Callable[..., Awaitable[None]]) -> None:
+        """`elsewhere(exchange, streaming=…)` answers those of kinds that are answered in another process."""
         self._view = view
+        self._elsewhere = elsewhere
         self._nursery: trio.Nursery | None = None
         self._limiters: dict[int, trio.CapacityLimiter] = {}
         self._idle_answers: OrderedDict[tuple[int, int], tuple[object, bytes]] = OrderedDict()
@@ -100,6 +103,10 @@ class Runner:
         kind = exchange.kind
         limiter = self._limiters.setdefault(kind.number, trio.CapacityLimiter(kind.parallel))
         try:
+            if kind.elsewhere:
+                async with limiter:
+                    await self._elsewhere(exchange, streaming=streaming)
+                return
             # abandoned when the mount ends: a thread at work must not hold up the exit
             await trio.to_thread.run_sync(
                 partial(self._produce, exchange, streaming), abandon_on_cancel=True, limiter=limiter

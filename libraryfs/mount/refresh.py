@@ -38,13 +38,19 @@ class _Access(NamedTuple):
 
 
 class Refresh:
-    """Looks for commits by other processes, and tells the kernel what they changed. `gone` is called when rows went."""
+    """Looks for commits by other processes, and tells the kernel what they changed.
 
-    def __init__(self, view: View, kernel: Kernel, interval: float, gone: Callable[[], None]) -> None:
+    `gone` is called when rows went, `replaced` when another file has the snapshot's path.
+    """
+
+    def __init__(
+        self, view: View, kernel: Kernel, interval: float, gone: Callable[[], None], replaced: Callable[[], None]
+    ) -> None:
         self._view = view
         self._kernel = kernel
         self._interval = interval
         self._gone = gone
+        self._tell_replaced = replaced
         self._start(view.library)
         self._missing = False
         self._said = ""
@@ -90,6 +96,7 @@ class Refresh:
         if self._view.is_open:
             log.warning("%s: replaced by another file; reading that from now on", self._view.path)
             self._old = await trio.to_thread.run_sync(self._numbers, abandon_on_cancel=True)
+        self._tell_replaced()
         self._view.replace()
         self._start(self._view.library)
         await trio.to_thread.run_sync(self._forget_everything, abandon_on_cancel=True)

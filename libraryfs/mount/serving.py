@@ -1,6 +1,5 @@
 """One mount, from the call to the kernel to the last request: what the daemon's process does."""
 
-import errno
 import gc
 import logging
 import os
@@ -16,12 +15,14 @@ import trio
 
 from libraryfs.errors import MountError
 from libraryfs.mount import loop
+from libraryfs.mount.answerer import Answerer
 from libraryfs.mount.attributes import Attributes
 from libraryfs.mount.content import Content
 from libraryfs.mount.controls import Controls
 from libraryfs.mount.exchange import Runner
 from libraryfs.mount.kernel import KernelCaches
 from libraryfs.mount.kinds import control_kinds
+from libraryfs.mount.logs import start_logging
 from libraryfs.mount.mountpoint import CONTAINER, SUBTYPE
 from libraryfs.mount.operations import Operations
 from libraryfs.mount.options import MountOptions
@@ -34,7 +35,6 @@ from libraryfs.settings import settings
 
 log = logging.getLogger("libraryfs.mount")
 
-LOG_FORMAT: Final = "%(asctime)s %(levelname)s %(name)s[%(process)d]: %(message)s"
 GRACE_SECONDS: Final = 0.5
 """How long requests in work have to end after SIGINT or SIGTERM."""
 SWEEP_SECONDS: Final = 30.0
@@ -45,7 +45,7 @@ def run(options: MountOptions, ready: Callable[[], None], requests: RequestLog |
 
     `ready` is called when the first request can be answered. Raises MountError, SnapshotError.
     """
-    _start_logging(options)
+    start_logging(options.log_file, options.log_level)
     view = View(options.snapshot, options.principal)
     kernel = KernelCaches()
     try:
@@ -58,19 +58,21 @@ async def _serve(
     options: MountOptions, view: View, kernel: KernelCaches, requests: RequestLog, ready: Callable[[], None]
 ) -> None:
     attributes = Attributes()
-    runner = Runner(view)
+    answerer = Answerer(options)
+    runner = Runner(view, answerer.answer)
     waiting = Waiting(str(options.mountpoint))
     controls = Controls(
         control_kinds(str(options.mountpoint)), view, runner, waiting, attributes, shared=options.allow_other
     )
     content = Content(view, ReadAhead(kernel.push))
-    refresh = Refresh(view, kernel, settings().refresh_ms / 1000, content.doubt)
+    refresh = Refresh(view, kernel, settings().refresh_ms / 1000, content.doubt, answerer.end)
     with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGUSR1) as signals:
         _mount(options, Operations(view, content, controls, attributes, requests, ready))
         log.info("%s: mounted for %s from %s", options.mountpoint, options.principal, options.snapshot)
         try:
             async with trio.open_nursery() as nursery:
                 runner.work_in(nursery)
+                nursery.start_soon(answerer.run)
                 nursery.start_soon(refresh.run)
                 nursery.start_soon(_sweep, controls)
                 nursery.start_soon(_heed, signals, requests, nursery.cancel_scope)
@@ -135,18 +137,3 @@ def _reason(options: MountOptions, line: str) -> str:
     elif "unknown option" in text:
         cure = "; -o takes the options of mount.fuse3(8)"
     return f"{options.mountpoint}: cannot be mounted: {text}{cure}"
-
-
-def _start_logging(options: MountOptions) -> None:
-    """To the log file, else to stderr, in place of what the forking process had."""
-    handler: logging.Handler = (
-        logging.StreamHandler() if options.log_file is None else logging.FileHandler(options.log_file)
-    )
-    handler.addFilter(_is_news)
-    logging.basicConfig(level=options.log_level.upper(), format=LOG_FORMAT, handlers=[handler], force=True)
-
-
-def _is_news(record: logging.LogRecord) -> bool:
-    """False for pyfuse3's complaint that a caller was gone before the reply: an interrupted read, not a fault."""
-    gone = record.args == (os.strerror(errno.ENOENT),)
-    return not (record.name == "pyfuse3" and "fuse_reply_* failed" in str(record.msg) and gone)

@@ -32,6 +32,7 @@ class _Everywhere:
     """What both have in common: they answer in every folder and no listing shows them, for they have content."""
 
     silent = False
+    elsewhere = False
     parallel = 4
 
     def answers_in(self, folder: Entry) -> bool:

@@ -21,6 +21,7 @@ class SlowControl:
     number = 6
     parallel = 16
     silent = True
+    elsewhere = False
 
     def __init__(self, log: Path) -> None:
         self._log = log
