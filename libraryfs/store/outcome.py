@@ -16,10 +16,12 @@ class GivesTimes(Protocol):
     """A row that may give its times, in nanoseconds since the epoch."""
 
     @property
-    def created_at(self) -> int | None: ...
+    def created_at(self) -> int | None:
+        """When the row was made; None when it does not say."""
 
     @property
-    def updated_at(self) -> int | None: ...
+    def updated_at(self) -> int | None:
+        """When the row was last changed; None when it does not say."""
 
 
 def times(row: GivesTimes, created_ns: int, updated_ns: int) -> tuple[int, int]:
