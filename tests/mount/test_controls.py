@@ -103,7 +103,8 @@ def session(live: Live, script: str) -> subprocess.Popen[str]:
 
 def test_where_it_is_listed(live: Slow) -> None:
     """Where its kind says; it answers everywhere, and the walk's files are nowhere."""
-    assert sorted(os.listdir(live.point)) == [".slow", "agent", "ring"]
+    assert sorted(os.listdir(live.point)) == [".ask", ".slow", "agent", "ring"]
+    assert {".ask", ".eval"} <= set(os.listdir(live.point / "ring/dev"))
     assert ".slow" in os.listdir(live.point / "ring/dev")
     assert ".slow" not in os.listdir(live.point / "ring/dev/skills")
     assert ".tree" not in os.listdir(live.point / "ring/dev")
