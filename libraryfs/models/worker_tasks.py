@@ -33,9 +33,11 @@ class Stopped(Exception):
 class Model(Protocol):
     """What a worker serves. `run` gives the answer's header and body; it looks at `task.stopped` often."""
 
-    def describe(self) -> wire.Header: ...
+    def describe(self) -> wire.Header:
+        """What the parent wants to know of the model."""
 
-    def run(self, task: Task) -> tuple[wire.Header, bytes]: ...
+    def run(self, task: Task) -> tuple[wire.Header, bytes]:
+        """The answer to a request: header and body. Raises Stopped soon after `task.stopped` is set."""
 
 
 class Requests:

@@ -187,7 +187,7 @@ def test_work_is_not_idleness() -> None:
 
         def listen(piece: str) -> None:
             pieces.append(piece)
-            if time.monotonic() - start > 3:
+            if time.monotonic() - start > 3 and len(pieces) > 1:
                 raise Cancelled
 
         with pytest.raises(Cancelled):
@@ -218,7 +218,9 @@ def test_the_worker_is_modest(language_model: LocalLanguageModel) -> None:
     tell(language_model)
     process = pid(language_model)
     nice = {os.getpriority(os.PRIO_PROCESS, int(task)) for task in os.listdir(f"/proc/{process}/task")}
-    assert min(nice) >= os.getpriority(os.PRIO_PROCESS, 0) + 10
+    assert min(nice) >= os.getpriority(os.PRIO_PROCESS, 0) + 5
+    autogroup = Path(f"/proc/{process}/autogroup")
+    assert not autogroup.exists() or not autogroup.read_text() or autogroup.read_text().strip().endswith("nice 5")
     assert Path(f"/proc/{process}/oom_score_adj").read_text().strip() == "500"
     assert b"LIBRARYFS_LLM_KEY" not in Path(f"/proc/{process}/environ").read_bytes()
     assert os.getsid(process) == process
