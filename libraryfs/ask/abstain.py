@@ -12,14 +12,14 @@ from libraryfs.ask import terms as lexicon
 from libraryfs.ask.passages import Passage
 from libraryfs.ask.selection import Ranking
 
-# PLACEHOLDER WEIGHTS
-WITH_VECTORS: Final[tuple[float, ...]] = (-6.0, 5.0, 5.0, 1.0)
-"""Constant, then the weights of: the nearest chunk's cosine, the cosine of the best sentence with the one before it,
-and whether that sentence is in the nearest chunk's file (0 or 1)."""
-BY_WORDS: Final[tuple[float, ...]] = (-2.0, 5.0)
-"""Constant, then the weight of the coverage of the question's terms by the best passage, where there are no vectors."""
+WITH_VECTORS: Final[tuple[float, ...]] = (-7.5, 12.52, 0.83)
+"""Constant, then the weights of: the cosine of the question and the best sentence with the one before it, and whether
+the best sentence is in the file of the nearest chunk (0 or 1)."""
+BY_WORDS: Final[tuple[float, ...]] = (-1.04, 2.97)
+"""Constant, then the weight of the coverage of the question's terms by the best passage, where there are no vectors: it
+says little, so the constant is such that few answerable questions are refused (4 of the 100)."""
 REFUSE_BELOW: Final = 0.5
-HOPELESS_BELOW: Final = 0.05
+HOPELESS_BELOW: Final = 0.02
 """Under it a capable model is not asked either; between the two it decides."""
 
 
@@ -50,7 +50,7 @@ def outlook(passages: Sequence[Passage], ranking: Ranking) -> Outlook:
         weights = BY_WORDS
     else:
         agree = float(passages[max(ranking.candidates, key=lambda one: one.score).passage] is near)
-        figures = {"chunk": near.item.similarity, "context": ranking.context, "agree": agree}
+        figures = {"context": ranking.context, "agree": agree}
         weights = WITH_VECTORS
     total = weights[0] + sum(weight * figure for weight, figure in zip(weights[1:], figures.values(), strict=True))
     probability = 1 / (1 + math.exp(-max(-50.0, min(50.0, total))))

@@ -33,7 +33,7 @@ def fill(shelf: Shelf) -> Shelf:
 
 def run(
     shelf: Shelf,
-    question: str = "On which day do we deploy?",
+    question: str = "When do we deploy?",
     model: Scripted | None = None,
     *,
     embedder: Any = "own",
