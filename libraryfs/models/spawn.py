@@ -16,6 +16,11 @@ OUT_OF_MEMORY = 87
 """Exit code of a worker that ran out of memory."""
 SEND_SECONDS = 30
 """A worker that reads nothing for that long is stuck (stopped, or swapping): sending fails then."""
+_SPIN = {"embedder": "20000", "language model": "1000"}
+"""How often a thread looks for work before it sleeps. The library's own choice, for ever, takes the processor from the
+mount and costs a language model, which waits hundreds of times a token, half to nine tenths of its speed when other
+programs run. Sleeping at once costs it two thirds on an idle machine; this costs a tenth. An embedder waits less often
+and may wait longer."""
 _SECRETS = ("LIBRARYFS_LLM_KEY", "LIBRARYFS_EMBEDDER_KEY")
 _OFFLINE = {
     "HF_HUB_OFFLINE": "1",
@@ -86,22 +91,19 @@ def spawn(kind: str, threads: int) -> Spawned:
             stderr=stderr,
             pass_fds=[theirs.fileno()],
             cwd="/",
-            env=_environment(threads),
+            env=_environment(kind, threads),
             start_new_session=True,  # Ctrl-C in the terminal is for the user's program, which then ends us
         )
     return Spawned(process, ours, stderr)
 
 
-def _environment(threads: int) -> dict[str, str]:
+def _environment(kind: str, threads: int) -> dict[str, str]:
     environment = {name: value for name, value in os.environ.items() if name not in _SECRETS}
     environment.update(_OFFLINE)
     environment.update(
         TOKENIZERS_PARALLELISM="false",
         OMP_NUM_THREADS=str(threads),
-        # How long threads spin before they sleep. The library's own choice, for ever, costs the model half to nine
-        # tenths of its speed when other programs run, and takes the processor from the mount; sleeping at once costs
-        # it two thirds on an idle machine. This costs a tenth there.
-        GOMP_SPINCOUNT="1000",
+        GOMP_SPINCOUNT=_SPIN[kind],
     )
     root = str(Path(__file__).resolve().parents[2])
     if Path(root).name not in ("site-packages", "dist-packages"):
