@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, Literal, NamedTuple
 
 from libraryfs.ask import grounding, prompt
+from libraryfs.ask.fit import MAX_WORDS as QUOTE_WORDS
 from libraryfs.ask.fit import fit
 from libraryfs.ask.passages import Passage
 from libraryfs.ask.result import Citation, Claim
@@ -36,22 +37,38 @@ class Draft(NamedTuple):
 
 
 def quoted(passages: Sequence[Passage], ranking: Ranking, say: Say) -> Draft:
-    """The best sentence of all, or the part of it that answers; of a superseded file, its successor's."""
+    """The best sentence of all, or the part of it that answers; of a superseded file, its successor's.
+
+    A short one comes with a neighbour of its paragraph: what answers is often in the sentence after ("They are …").
+    """
     best = ranking.best
     if best is None:
         return Draft(None, "none")
-    text = " ".join(fit(best.text, ranking.weights).split())
+    passage = passages[best.passage]
+    first, last = _with_neighbour(passage, best, ranking)
+    whole = passage.quote(first, last)
+    text = " ".join(fit(whole, ranking.weights).split())
     say(text)
-    cited = [_cite(passages, best)]
+    cited = [grounding.citation(passage, first, last)]
     older = next((one for one in ranking.candidates[1:] if one.score > best.score), None)
-    if older is not None and passages[older.passage].item.superseded_by == cited[0].id:
-        cited.append(_cite(passages, older))
-    cut = (f"answer: a sentence of {words(best.text)} words was cut to {words(text)}",) if text not in best.text else ()
+    if older is not None and passages[older.passage].item.superseded_by == passage.item.id:
+        cited.append(grounding.citation(passages[older.passage], older.at, older.at + 1))
+    cut = () if words(text) == words(whole) else (f"answer: {words(text)} of the {words(whole)} words of the sentence",)
     return Draft(text, "quote", (grounding.claim(text, cited[0]),), tuple(cited), cut=cut)
 
 
-def _cite(passages: Sequence[Passage], candidate: Candidate) -> Citation:
-    return grounding.citation(passages[candidate.passage], candidate.at, candidate.at + 1)
+def _with_neighbour(passage: Passage, best: Candidate, ranking: Ranking) -> tuple[int, int]:
+    """The range of the sentence, and of the better one of its neighbours where both are short enough to be quoted."""
+    near = {best.at - 1: (best.at - 1, best.at + 1), best.at + 1: (best.at, best.at + 2)}
+    for other in ranking.candidates:
+        if other.passage != best.passage or other.at not in near:
+            continue
+        first, last = near[other.at]
+        left, right = passage.sentences[first], passage.sentences[last - 1]
+        between = passage.text[left.end : right.start]
+        if not between.strip() and between.count("\n") < 2 and words(passage.quote(first, last)) <= QUOTE_WORDS:
+            return first, last
+    return best.at, best.at + 1
 
 
 def written(

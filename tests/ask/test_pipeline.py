@@ -16,7 +16,7 @@ from libraryfs.errors import (
     ModelUnavailable,
 )
 from libraryfs.models.cancel import Cancel
-from tests.ask.asking import SHAPE, fill, run
+from tests.ask.asking import DEPLOY, SHAPE, fill, run
 from tests.ask.fake_embedder import BrokenEmbedder
 from tests.ask.fake_model import Scripted
 from tests.ask.shelf import Shelf
@@ -75,7 +75,7 @@ def test_the_keys_are_the_protocols(team: Shelf) -> None:
 )
 def test_what_the_evidence_does_not_say_is_not_answered(team: Shelf, said: str) -> None:
     result = run(team, model=Scripted(said), ground=True)
-    assert result.answer == "We deploy on Tuesdays after the stand-up."
+    assert result.answer == DEPLOY
     assert result.trace.answered_by == "quote"
     assert any("not in the evidence" in note for note in result.trace.notes)
 
@@ -110,7 +110,7 @@ def test_the_model_may_say_that_it_is_not_there(team: Shelf) -> None:
 def test_a_model_that_fails_its_reading_test_does_not_write(team: Shelf) -> None:
     model = Scripted("You deploy on Tuesdays [E1].", capable=False)
     result = run(team, model=model)
-    assert (result.answer, result.trace.answered_by) == ("We deploy on Tuesdays after the stand-up.", "quote")
+    assert (result.answer, result.trace.answered_by) == (DEPLOY, "quote")
     assert (model.examined, model.prompts) == (2, [])
     assert "missed 2 of 2" in result.trace.notes[0]
     run(team, model=model)
@@ -139,13 +139,23 @@ def test_an_empty_library(shelf: Shelf) -> None:
 
 def test_without_a_language_model_the_sentence_is_quoted_and_it_says_so(team: Shelf) -> None:
     result = run(team)
-    assert result.answer == "We deploy on Tuesdays after the stand-up."
+    assert result.answer == DEPLOY
     assert result.trace.degraded == ("no language model is set: the best sentence is quoted",)
+
+
+def test_a_long_sentence_stands_alone_and_a_heading_is_no_neighbour(team: Shelf) -> None:
+    long = f"The printer stands in {' and '.join(['the long corridor'] * 7)} on floor nine."
+    team.memory("/ring/dev", "printer", "resource", f"# Printer\n\n{long} It is grey.", title="Printer")
+    team.embed()
+    result = run(team, question="Where does the printer stand?", embedder=None)
+    assert result.citations[0].quote == long
+    assert str(result.answer) in long
+    assert result.trace.cut == (f"answer: 30 of the {len(long.split())} words of the sentence",)
 
 
 def test_without_an_embedder_keywords_search_and_it_says_so(team: Shelf) -> None:
     result = run(team, embedder=None)
-    assert result.answer == "We deploy on Tuesdays after the stand-up."
+    assert result.answer == DEPLOY
     assert {one.origin for one in result.evidence} == {"fallback"}
     assert {one.score for one in result.evidence} == {0.5}
     assert any("no embedding model" in reason for reason in result.trace.degraded)
@@ -154,7 +164,7 @@ def test_without_an_embedder_keywords_search_and_it_says_so(team: Shelf) -> None
 @pytest.mark.parametrize("error", [ModelUnavailable("no such file"), ModelCrashed("it died"), ModelBusy("queue full")])
 def test_an_embedder_that_fails_is_told(team: Shelf, error: ModelError) -> None:
     result = run(team, embedder=BrokenEmbedder(error))
-    assert result.answer == "We deploy on Tuesdays after the stand-up."
+    assert result.answer == DEPLOY
     assert any(str(error) in reason for reason in result.trace.degraded)
 
 
@@ -168,7 +178,7 @@ def test_an_embedder_that_dies_after_the_search_is_told(team: Shelf) -> None:
 
     team.embedder.before = second_fails
     result = run(team)
-    assert result.answer == "We deploy on Tuesdays after the stand-up."
+    assert result.answer == DEPLOY
     assert "it died: sentences were ranked by their words" in result.trace.degraded
 
 
@@ -177,7 +187,7 @@ def test_an_embedder_that_dies_after_the_search_is_told(team: Shelf) -> None:
 )
 def test_a_language_model_that_fails_is_never_nothing_found(team: Shelf, error: ModelError) -> None:
     result = run(team, model=Scripted(error))
-    assert result.answer == "We deploy on Tuesdays after the stand-up."
+    assert result.answer == DEPLOY
     assert result.trace.degraded == (f"{error}: the best sentence is quoted",)
 
 
@@ -197,7 +207,7 @@ def test_a_language_model_that_dies_half_way_keeps_what_was_said(team: Shelf) ->
 
 
 def test_an_empty_reply_is_never_nothing_found(team: Shelf) -> None:
-    assert run(team, model=Scripted("")).answer == "We deploy on Tuesdays after the stand-up."
+    assert run(team, model=Scripted("")).answer == DEPLOY
 
 
 def test_a_budget_of_one_millisecond(team: Shelf) -> None:
