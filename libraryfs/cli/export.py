@@ -7,7 +7,7 @@ from typing import BinaryIO
 
 import click
 
-from libraryfs.cli.options import LIBRARY_PATH, common_of, json_option, logging_options, snapshot_option
+from libraryfs.cli.options import LIBRARY_PATH, FilePathType, common_of, json_option, logging_options, snapshot_option
 from libraryfs.cli.output import count, print_json, progress_bar
 from libraryfs.errors import InvalidRequest
 from libraryfs.ingest.report import ExportReport
@@ -24,7 +24,7 @@ An import of an export gives an equal snapshot.
 
 @click.command("export", epilog=EPILOG)
 @click.argument("path", required=False, type=LIBRARY_PATH)
-@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write to FILE. Default: stdout.")
+@click.option("-o", "--output", type=FilePathType(dir_okay=False), help="Write to FILE. Default: stdout.")
 @snapshot_option
 @json_option
 @logging_options
@@ -50,7 +50,11 @@ def command(context: click.Context, path: str | None, output: Path | None) -> No
 
 
 def _export_file(snapshot: Snapshot, output: Path, path: str | None) -> ExportReport:
-    """Written beside it and renamed, so that an export that fails leaves the old file."""
+    """Written beside it and renamed, so that an export that fails leaves the old file; a pipe or a device stays one."""
+    if output.exists() and not output.is_file():
+        with output.open("wb") as out:
+            return _export(snapshot, out, path)
+    output = Path(os.path.realpath(output))  # a link stays one too
     part = output.with_name(f".{output.name[:200]}.{os.getpid()}")
     try:
         with part.open("xb") as out:

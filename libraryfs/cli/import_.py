@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from libraryfs.cli.embed import described
-from libraryfs.cli.options import as_option, common_of, json_option, logging_options, snapshot_option
+from libraryfs.cli.options import FilePathType, as_option, common_of, json_option, logging_options, snapshot_option
 from libraryfs.cli.output import Progress, count, print_json, progress_bar
 from libraryfs.errors import ModelError
 from libraryfs.ingest.embed import EmbedReport
@@ -24,7 +24,7 @@ Importing again changes only what changed, removes what is gone from that source
 
 
 @click.command("import", epilog=EPILOG)
-@click.argument("source", type=click.Path(exists=True, path_type=Path))
+@click.argument("source", type=FilePathType(exists=True))
 @click.option("--ring", metavar="NAME", help="Import into this ring.")
 @click.option("--agent", metavar="NAME", help="Import into this agent's memory.")
 @click.option("--no-embed", is_flag=True, help="Leave the search vectors for `libraryfs embed`.")

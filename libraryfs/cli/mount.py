@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from libraryfs.cli.options import as_option, common_of, logging_options, snapshot_option
+from libraryfs.cli.options import FILE_PATH, as_option, common_of, logging_options, snapshot_option
 
 EPILOG = """\b
 Examples:
@@ -18,7 +18,7 @@ $XDG_STATE_HOME/libraryfs/mount.log (~/.local/state/libraryfs/mount.log).
 
 
 @click.command("mount", epilog=EPILOG)
-@click.argument("mountpoint", type=click.Path(path_type=Path))
+@click.argument("mountpoint", type=FILE_PATH)
 @as_option
 @click.option("--foreground", "-f", is_flag=True, help="Stay in the foreground; Ctrl-C unmounts.")
 @click.option("--allow-other", is_flag=True, help="Let other users of this machine in: they get this same view.")

@@ -10,7 +10,7 @@ from typing import Final
 
 import click
 
-from libraryfs.cli.options import LOG_LEVELS, Common, login_name
+from libraryfs.cli.options import FILE_PATH, LOG_LEVELS, Common, login_name
 
 _ON_OR_OFF: Final = frozenset(
     ("auto", "user", "users", "owner", "group", "dev", "suid", "exec", "atime", "relatime", "diratime", "lazytime")
@@ -45,8 +45,8 @@ def is_mount_call(arguments: list[str]) -> bool:
 
 
 @click.command("mount.libraryfs", epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("snapshot", type=click.Path(path_type=Path))
-@click.argument("mountpoint", type=click.Path(path_type=Path))
+@click.argument("snapshot", type=FILE_PATH)
+@click.argument("mountpoint", type=FILE_PATH)
 @click.option("-o", "options", metavar="OPTIONS", multiple=True, help="Options, separated by commas.")
 @click.option("-s", "sloppy", is_flag=True, help="Pass over options that are not known.")
 @click.option("-f", "fake", is_flag=True, help="Check the options, and mount nothing.")

@@ -65,6 +65,25 @@ class Common:
         logging.basicConfig(level=self.level.upper(), format=LOG_FORMAT, handlers=[handler])
 
 
+class FilePathType(click.Path):
+    """A path of this machine. An empty one, as of an unset variable, is refused: pathlib would take the current folder.
+
+    Nothing asks whether it is readable: a dead mount point is not, and each command says better what is wrong.
+    """
+
+    def __init__(self, **checks: bool) -> None:
+        super().__init__(path_type=Path, readable=False, **checks)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The path. Raises click.BadParameter."""
+        if not os.fspath(value):
+            self.fail("is empty; name a path", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+FILE_PATH: Final = FilePathType()
+
+
 def common_of(context: click.Context) -> Common:
     """The run's shared options."""
     return context.ensure_object(Common)
@@ -91,7 +110,7 @@ def logging_options(command: Decorated) -> Decorated:
             show_default=True,
             help="Log from this level up.",
         ),
-        _shared("--log-file", type=click.Path(dir_okay=False, path_type=Path), help="Log to FILE instead of stderr."),
+        _shared("--log-file", type=FilePathType(dir_okay=False), help="Log to FILE instead of stderr."),
     ):
         command = option(command)
     return command
@@ -101,7 +120,7 @@ def snapshot_option(command: Decorated) -> Decorated:
     """--snapshot."""
     return _shared(
         "--snapshot",
-        type=click.Path(path_type=Path),
+        type=FILE_PATH,
         metavar="FILE",
         help="Snapshot file. Default: $LIBRARYFS_SNAPSHOT, else library.db in $XDG_DATA_HOME/libraryfs.",
     )(command)

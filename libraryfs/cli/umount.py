@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from libraryfs.cli.options import logging_options
+from libraryfs.cli.options import FILE_PATH, logging_options
 
 EPILOG = """\b
 Example:
@@ -15,7 +15,7 @@ A folder that is not mounted is no error. A mount in use is detached: it is gone
 
 
 @click.command("umount", epilog=EPILOG)
-@click.argument("mountpoint", type=click.Path(path_type=Path))
+@click.argument("mountpoint", type=FILE_PATH)
 @logging_options
 def command(mountpoint: Path) -> None:
     """Unmount the library on MOUNTPOINT."""

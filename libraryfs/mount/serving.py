@@ -7,7 +7,9 @@ import signal
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from typing import Final
 
 import pyfuse3
@@ -23,7 +25,7 @@ from libraryfs.mount.exchange import Runner
 from libraryfs.mount.kernel import KernelCaches
 from libraryfs.mount.kinds import control_kinds
 from libraryfs.mount.logs import start_logging
-from libraryfs.mount.mountpoint import CONTAINER, SUBTYPE
+from libraryfs.mount.mountpoint import CONTAINER, SUBTYPE, mounted_on
 from libraryfs.mount.operations import Operations
 from libraryfs.mount.options import MountOptions
 from libraryfs.mount.readahead import ReadAhead
@@ -36,12 +38,12 @@ from libraryfs.settings import settings
 log = logging.getLogger("libraryfs.mount")
 
 GRACE_SECONDS: Final = 0.5
-"""How long requests in work have to end after SIGINT or SIGTERM."""
+"""How long requests in work have to end after SIGINT, SIGTERM or SIGHUP."""
 SWEEP_SECONDS: Final = 30.0
 
 
 def run(options: MountOptions, ready: Callable[[], None], requests: RequestLog | None) -> None:
-    """Mounts and serves until the point is unmounted or SIGINT or SIGTERM comes; then it is unmounted.
+    """Mounts and serves until the point is unmounted, or SIGINT, SIGTERM or SIGHUP (its terminal closed) comes.
 
     `ready` is called when the first request can be answered. Raises MountError, SnapshotError.
     """
@@ -66,13 +68,15 @@ async def _serve(
     )
     content = Content(view, ReadAhead(kernel.push))
     refresh = Refresh(view, kernel, settings().refresh_ms / 1000, content.doubt, answerer.end)
-    with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGUSR1) as signals:
-        _mount(options, Operations(view, content, controls, attributes, requests, ready))
+    with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1) as signals:
+        connected = trio.Event()
+        _mount(options, Operations(view, content, controls, attributes, requests, connected.set))
         log.info("%s: mounted for %s from %s", options.mountpoint, options.principal, options.snapshot)
         try:
             async with trio.open_nursery() as nursery:
                 runner.work_in(nursery)
                 nursery.start_soon(answerer.run)
+                nursery.start_soon(_greet, options, connected, ready)
                 nursery.start_soon(refresh.run)
                 nursery.start_soon(_sweep, controls)
                 nursery.start_soon(_heed, signals, requests, nursery.cancel_scope)
@@ -125,6 +129,19 @@ def _mount(options: MountOptions, operations: Operations) -> None:
         finally:
             os.dup2(kept, 2)
             os.close(kept)
+
+
+async def _greet(options: MountOptions, connected: trio.Event, ready: Callable[[], None]) -> None:
+    """Once the kernel has connected: says so, and has it read large files ahead by as much as it asks for at once.
+
+    Only root may set that; the other mounts read ahead by 128 KiB.
+    """
+    await connected.wait()
+    ready()
+    mounted = mounted_on(options.mountpoint)
+    if mounted is not None:
+        with suppress(OSError):
+            Path(f"/sys/class/bdi/{mounted.device}/read_ahead_kb").write_text("1024")
 
 
 def _reason(options: MountOptions, line: str) -> str:

@@ -1,6 +1,7 @@
 """Import, export, access, tree, drilldown and check, each as a process on a real snapshot."""
 
 import json
+import os
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -137,6 +138,23 @@ def test_export_that_cannot_be_written_keeps_the_old_file(cli: Run, tmp_path: Pa
     assert cli("export", "--output", "no/such/rows.jsonl").returncode == 2
     assert (tmp_path / "rows.jsonl").read_text() == "old"
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
+
+
+@pytest.mark.usefixtures("filled")
+def test_export_to_what_is_no_file_leaves_it_what_it_is(cli: Run, tmp_path: Path) -> None:
+    """A pipe or a device is written to, a link is followed: neither is replaced by a file."""
+    pipe, link = tmp_path / "pipe", tmp_path / "link"
+    os.mkfifo(pipe)
+    link.symlink_to("target.jsonl")
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    done = cli("export", "--output", pipe)
+    assert done.returncode == 0, done.stderr
+    rows = os.read(reader, 1 << 20)
+    os.close(reader)
+    assert pipe.is_fifo()
+    assert cli("export", "--output", link).returncode == 0
+    assert link.is_symlink()
+    assert (tmp_path / "target.jsonl").read_bytes() == rows
 
 
 @pytest.mark.usefixtures("filled")

@@ -100,6 +100,8 @@ def test_version(cli: Run) -> None:
         (["tree", "/ring/dev", "--nonsense"], "--nonsense"),
         (["tree", "/ring/dev"], "no such snapshot"),
         (["grants", "--snapshot", "."], "is a folder"),
+        (["grants", "--snapshot", ""], "is empty; name a path"),
+        (["mount", ""], "is empty; name a path"),
         (["import", "absent", "--ring", "dev"], "absent"),
         (["grant", "alice", "ring/dev"], "starts with /"),
         (["--log-level", "loud", "doctor"], "loud"),

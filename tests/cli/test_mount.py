@@ -99,6 +99,23 @@ def test_a_mount_point_that_cannot_be(cli: Run, tmp_path: Path, target: str, say
     assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.usefixtures("snapshot")
+def test_a_dead_mount_is_recovered(environment: dict[str, str], cli: Run, point: Path, tmp_path: Path) -> None:
+    """After kill -9 of the daemon, mount mounts again; after another, umount takes the dead point away."""
+    command = [sys.executable, "-m", "libraryfs.cli.main", "mount", str(point), "--foreground"]
+    for recover in ("mount", "umount"):
+        with subprocess.Popen(command, env=environment, cwd=tmp_path) as child:
+            while not is_mounted(point):
+                time.sleep(0.02)
+            os.listdir(point)
+            child.kill()
+        done = cli(recover, point, *(["--log-file", "log"] if recover == "mount" else []))
+        assert (done.returncode, done.stderr) == (0, "")
+        assert recover == "umount" or (point / "ring/dev").is_dir()
+        cli("umount", point)
+    assert not is_mounted(point)
+
+
 def test_umount_leaves_other_file_systems_alone(cli: Run) -> None:
     """/proc is not ours to end."""
     done = cli("umount", "/proc")

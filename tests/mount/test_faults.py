@@ -232,7 +232,7 @@ def test_kill_and_mount_again(ring: Builder, tmp_path: Path) -> None:
     assert not is_mounted(point)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize("busy", [False, True])
 def test_signals_end_the_mount(ring: Builder, tmp_path: Path, number: int, busy: bool) -> None:
     """Within two seconds it is unmounted and the process is gone, whether readers are at it or not."""
