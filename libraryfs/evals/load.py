@@ -9,12 +9,11 @@ from libraryfs.ask.request import build as build_ask
 from libraryfs.errors import EvalSetError, InvalidPath, InvalidRequest, PathNotFound
 from libraryfs.evals.evalset import EvalSet, parse_evalset
 from libraryfs.evals.request import EvalRequest
+from libraryfs.evals.stored import DEFAULT_NAME
 from libraryfs.library.resolver import Library
 from libraryfs.nodes import Entry, Kind
 from libraryfs.store import namespaces, workspace
 from libraryfs.store.workspace import Item
-
-DEFAULT_NAME = "eval-set.md"
 
 
 class Loaded(NamedTuple):

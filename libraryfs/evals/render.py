@@ -1,9 +1,9 @@
 """A report as text and as JSON: what `.eval` and `libraryfs eval` show."""
 
 from libraryfs import jsontext
-from libraryfs.evals.drift import RunRecord
 from libraryfs.evals.report import EvalReport, QuestionReport
-from libraryfs.evals.statistics import wilson
+from libraryfs.evals.statistics import Count
+from libraryfs.evals.stored import rate_in_words
 from libraryfs.store.names import to_bytes
 
 _RAW = "\udc80\udcff"  # bytes of a name that are no text
@@ -39,24 +39,12 @@ def two_lines(report: EvalReport) -> tuple[str, str]:
     assert report.pass_rate is not None
     assert report.ci95 is not None
     run = f", run {report.run}" if report.run is not None else ""
-    first = f"{where}{_rate(report.passed, report.total, report.errors)}{run}, {report.at}"
+    first = f"{where}{rate_in_words(Count(report.passed, report.total), report.errors)}{run}, {report.at}"
     if report.write_error is not None:
         first += f" (not stored: {report.write_error})"
     if report.drift is None:
         return first, "no drift: first run, nothing to compare with"
     return first, _drift(report)
-
-
-def stored_lines(path: str, run: RunRecord) -> tuple[str, str]:
-    """The same of a rate of which nothing else is kept."""
-    first = f"{path}: {_rate(run.passed, run.total, run.errors)}, {run.at}"
-    return first, "of this run only the rate is kept"
-
-
-def _rate(passed: int, total: int, errors: int) -> str:
-    low, high = wilson(RunRecord(passed=passed, total=total).count)
-    failed = f", {errors} error{'s' * (errors != 1)}" if errors else ""
-    return f"{passed}/{total} passed ({passed / total:.2f}, 95 % interval {low:.2f} to {high:.2f}){failed}"
 
 
 def _drift(report: EvalReport) -> str:

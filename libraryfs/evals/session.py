@@ -1,19 +1,16 @@
-"""What the surfaces share: a run with the models of the settings, a calibration, and a stored result."""
+"""What the surfaces share: a run with the models of the settings, and a calibration."""
 
 from collections.abc import Callable
 from pathlib import Path
 
 from libraryfs.ask import shared
 from libraryfs.ask.pipeline import Models
-from libraryfs.errors import LibraryError, ModelUnavailable
-from libraryfs.evals import calibrate, load, render, runner, text
-from libraryfs.evals.drift import RunRecord
+from libraryfs.errors import ModelUnavailable
+from libraryfs.evals import calibrate, runner
 from libraryfs.evals.judge import ModelJudge
 from libraryfs.evals.report import EvalReport
 from libraryfs.evals.request import EvalRequest
-from libraryfs.library.resolver import Library
 from libraryfs.models.cancel import Cancel
-from libraryfs.store import evals as store
 
 Tell = Callable[[int, int, str | None], None]
 """Called with questions done, questions in all, and the rate so far as text."""
@@ -51,23 +48,3 @@ def calibration(
     if model is None:
         raise ModelUnavailable("LIBRARYFS_LLM is none: a judge is a language model; name one to calibrate it")
     return calibrate.calibrate(rows, ModelJudge(model, Cancel()), model.model, progress)
-
-
-def last_result(library: Library, ring: str) -> bytes:
-    """The last stored result of a ring's default set in two lines; b"" where none is, or the set is not to be seen.
-
-    Starts nothing.
-    """
-    try:
-        entry, item = load.find_item(library, ring, EvalRequest())
-    except LibraryError:
-        return b""
-    kept = store.latest(library.snapshot.db, entry.ino)
-    rate = store.stored_rate(item.metadata)
-    if kept is not None and (found := store.report(library.snapshot.db, kept.id)) is not None:
-        lines = render.two_lines(text.load(EvalReport, found))
-    elif rate is not None:
-        lines = render.stored_lines(library.path_of(entry), RunRecord(passed=rate.passed, total=rate.total, at=rate.at))
-    else:
-        return b""
-    return "\n".join(lines).encode("utf-8", "surrogateescape") + b"\n"

@@ -1,9 +1,10 @@
 """A run's one write: the rate into the item's metadata and the verdicts, with the reading of the rate before."""
 
 from libraryfs.errors import LibraryError, PathNotFound, SnapshotMissing
-from libraryfs.evals import history, text
+from libraryfs.evals import history
 from libraryfs.evals.assemble import Finished, completed
 from libraryfs.evals.drift import RunRecord
+from libraryfs.evals.render import two_lines
 from libraryfs.evals.report import EvalReport
 from libraryfs.store import access, evals, workspace
 from libraryfs.store.snapshot import Snapshot
@@ -39,7 +40,7 @@ def _write(writer: Snapshot, principal: str, finished: Finished, at_ns: int, pin
         kept = [run.model_copy(update={"pinned": run.run == named}) for run in kept]
     pinned = finished._replace(record=finished.record.model_copy(update={"pinned": pin == THIS}))
     report = completed(pinned, item, kept, run_id, baseline).model_copy(update={"written": True})
-    evals.keep_report(db, ino, run_id, text.dump(report))
+    evals.summarize(db, run_id, "\n".join(two_lines(report)))
     return report
 
 

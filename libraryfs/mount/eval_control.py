@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from libraryfs import paths
 from libraryfs.errors import InvalidRequest, LibraryError
+from libraryfs.evals.stored import last_result
 from libraryfs.mount.control import Call, wants_json
 from libraryfs.nodes import RINGS_INO, Entry, Kind
 from libraryfs.paths import RingPath
@@ -35,9 +36,7 @@ class EvalControl:
         ring = _ring(call)
         if ring is None:
             return b""
-        from libraryfs.evals import session
-
-        return session.last_result(call.library, ring)
+        return last_result(call.library, ring)
 
     def answer(self, call: Call) -> Iterator[bytes]:
         """The run's report: text for `run`, JSON for a JSON request. Blank is nothing asked."""

@@ -1,4 +1,4 @@
-"""Runs of eval sets: verdicts of the last 50 of each set, the report of the latest, the rate in its metadata."""
+"""Runs of eval sets: the verdicts and the summary of the last 50 of each set, and the rate in its metadata."""
 
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
@@ -85,10 +85,10 @@ def verdicts(db: apsw.Connection, run_id: int) -> list[tuple[str, str]]:
     )
 
 
-def report(db: apsw.Connection, run_id: int) -> str | None:
-    """The report of a run as JSON, where it is still kept."""
-    row = db.execute("SELECT report FROM eval_runs WHERE id = ?", (run_id,)).fetchone()
-    return row[0] if row else None
+def latest_summary(db: apsw.Connection, ino: int) -> str | None:
+    """The summary of a set's last run."""
+    row = db.execute("SELECT summary FROM eval_runs WHERE ino = ? ORDER BY id DESC LIMIT 1", (ino,)).fetchone()
+    return None if row is None or row[0] is None else str(row[0], "utf-8", "surrogateescape")
 
 
 def stored_rate(metadata: dict[str, Any]) -> Rate | None:
@@ -130,10 +130,9 @@ def add(db: apsw.Connection, item: workspace.Item, run: NewRun) -> int:
     return run_id
 
 
-def keep_report(db: apsw.Connection, ino: int, run_id: int, text: str) -> None:
-    """Keeps the report of a run, and lets those of the set's other runs go."""
-    db.execute("UPDATE eval_runs SET report = NULL WHERE ino = ? AND report IS NOT NULL", (ino,))
-    db.execute("UPDATE eval_runs SET report = ? WHERE id = ?", (text, run_id))
+def summarize(db: apsw.Connection, run_id: int, summary: str) -> None:
+    """Keeps a run's summary."""
+    db.execute("UPDATE eval_runs SET summary = ? WHERE id = ?", (summary.encode("utf-8", "surrogateescape"), run_id))
 
 
 def pin(db: apsw.Connection, ino: int, run_id: int) -> None:

@@ -123,7 +123,7 @@ CREATE TABLE IF NOT EXISTS eval_runs (
     errors      INTEGER NOT NULL,
     pinned      INTEGER NOT NULL DEFAULT 0,
     fingerprint TEXT NOT NULL,                       -- JSON: what the rate depends on besides the content
-    report      TEXT                                 -- JSON: the whole report; of the latest run only
+    summary     BLOB                                 -- two lines of text: the rate, and how it compares
 );
 CREATE INDEX IF NOT EXISTS eval_runs_item ON eval_runs (ino, id);
 

@@ -150,7 +150,7 @@ def test_a_reader_that_goes_away_cancels_the_run(live: tuple[Live, Builder]) -> 
     began = time.monotonic()
     reader.send_signal(2)
     reader.wait(10)
-    assert time.monotonic() - began < 1.5
+    assert time.monotonic() - began < 5
     assert reader.stdout is not None
     reader.stdout.close()
     time.sleep(1)

@@ -8,8 +8,9 @@ import pytest
 from junitparser import JUnitXml
 
 from libraryfs.ask.result import AskResult, Citation
-from libraryfs.evals import render, report_html, report_junit, session
+from libraryfs.evals import render, report_html, report_junit
 from libraryfs.evals.measured import BUILT_IN_JUDGE
+from libraryfs.evals.stored import last_result
 from libraryfs.library.resolver import Library
 from tests.evals.world import RING, SET, World, set_text
 
@@ -49,17 +50,17 @@ def test_control_characters_of_a_set_do_not_reach_the_terminal(world: World) -> 
 
 def test_the_last_result_in_two_lines(world: World) -> None:
     library = Library(world.build.snapshot, "alice")
-    assert session.last_result(library, RING) == b""
+    assert last_result(library, RING) == b""
     first = world.run()
-    shown = session.last_result(library, RING).decode().splitlines()
+    shown = last_result(library, RING).decode().splitlines()
     assert shown == list(render.two_lines(first))
     assert shown[1] == "no drift: first run, nothing to compare with"
-    assert session.last_result(Library(world.build.snapshot, "bob"), RING) == b""
-    assert session.last_result(library, "/ring/absent") == b""
+    assert last_result(Library(world.build.snapshot, "bob"), RING) == b""
+    assert last_result(library, "/ring/absent") == b""
     marks = {"last_eval_pass_rate": 0.5, "last_eval_total": 4, "last_eval_at": "2020-01-01T00:00:00Z"}
     world.build.item("/ring/other", "set", name=SET, content=set_text(), metadata=marks)
     world.build.namespace("/ring/other", "alice")
-    imported = session.last_result(Library(world.build.snapshot, "alice"), "/ring/other").decode().splitlines()
+    imported = last_result(Library(world.build.snapshot, "alice"), "/ring/other").decode().splitlines()
     assert imported[0].endswith("2/4 passed (0.50, 95 % interval 0.15 to 0.85), 2020-01-01T00:00:00Z")
     assert imported[1] == "of this run only the rate is kept"
 
@@ -131,4 +132,4 @@ def test_paths_with_bytes_that_are_no_text(world: World) -> None:
     assert "caf\\udce9.md" in render.json(found).decode()
     assert b"caf" in report_html.html(found)
     ElementTree.fromstring(report_junit.junit(found))
-    assert session.last_result(Library(world.build.snapshot, "alice"), RING).count(b"\n") == 2
+    assert last_result(Library(world.build.snapshot, "alice"), RING).count(b"\n") == 2
