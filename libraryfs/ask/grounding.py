@@ -7,7 +7,8 @@ A claim is supported by up to WINDOW sentences in a row of one file when all of 
 3. of the terms that are the claim's own, at least MIN_SHARE are in those sentences or the title; of those that it has
    from the question, at least MIN_ASKED_SHARE are in the passage or the title;
 4. it says something that the question does not: a term or number of those sentences, or that it is not so;
-5. it negates as the one among them that is nearest to it does.
+5. MIN_ASKED_SHARE (rounded down) of the question's terms are in those sentences or the title: they speak of what was asked;
+6. it negates as the one among them that is nearest to it does.
 
 The rules and the figures were chosen by measuring what they let through: see the decision record on answers.
 """
@@ -36,6 +37,7 @@ class Support(NamedTuple):
 class _Parts(NamedTuple):
     own: set[str]
     asked: set[str]
+    question: set[str]
     numbers: set[str]
     new_numbers: set[str]
     names: set[str]
@@ -49,7 +51,7 @@ def _parts(claim: str, question: str) -> _Parts:
     figures, negated = lexicon.numbers(claim), lexicon.negated(claim)
     turned = negated != lexicon.negated(question)
     new = figures - lexicon.numbers(question)
-    return _Parts(said - asked, said & asked, figures, new, lexicon.names(claim), negated, turned)
+    return _Parts(said - asked, said & asked, asked, figures, new, lexicon.names(claim), negated, turned)
 
 
 def _words(text: str) -> set[str]:
@@ -100,6 +102,8 @@ def _share(parts: _Parts, title: set[str], passage: Passage, first: int, last: i
     """The share of the claim's terms and numbers in these sentences; None when one of the rules is broken."""
     held = set().union(*passage.terms[first:last])
     if len(parts.own & (held | title)) < MIN_SHARE * len(parts.own):
+        return None
+    if len(parts.question & (held | title)) < int(MIN_ASKED_SHARE * len(parts.question)):
         return None
     if not (parts.own & held or parts.new_numbers or parts.turned):
         return None
