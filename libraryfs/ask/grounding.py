@@ -7,7 +7,7 @@ A claim is supported by up to WINDOW sentences in a row of one file when all of 
 3. of the terms that are the claim's own, at least MIN_SHARE are in those sentences or the title; of those that it has
    from the question, at least MIN_ASKED_SHARE are in the passage or the title;
 4. it says something that the question does not: a term or number of those sentences, or that it is not so;
-5. MIN_ASKED_SHARE (rounded down) of the question's terms are in those sentences or the title: they speak of what was asked;
+5. MIN_ASKED_SHARE (rounded down) of the question's terms are in those sentences or the title;
 6. it negates as the one among them that is nearest to it does.
 
 The rules and the figures were chosen by measuring what they let through: see the decision record on answers.
