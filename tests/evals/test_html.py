@@ -1,6 +1,7 @@
 """The HTML page as a browser shows it: headless Chromium renders it, and its DOM and its picture are looked at."""
 
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -38,7 +39,8 @@ def report(world: World) -> EvalReport:
 
 
 def _chromium(profile: Path, *arguments: str) -> str:
-    command = ["chromium", *_FLAGS.split(), f"--user-data-dir={profile}", *arguments]
+    names = ("chromium", "chromium-browser", "google-chrome")  # Debian's, Ubuntu's, Google's
+    command = [next(filter(shutil.which, names)), *_FLAGS.split(), f"--user-data-dir={profile}", *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout
 
 
