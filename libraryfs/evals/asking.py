@@ -1,7 +1,9 @@
 """One question of a set, asked through the pipeline of every surface, or its answer of an earlier run."""
 
 from collections.abc import Callable
+from functools import cache
 from hashlib import blake2b
+from importlib import resources
 from typing import Final
 
 from pydantic import BaseModel, ConfigDict
@@ -68,7 +70,7 @@ class Asker:
         self._library = library
         self._models = models
         self._ask = ask
-        self._identity = identity
+        self._identity = identity + _pipeline()
         self._cancel = cancel
         self._answers = answers
         self._failures = failures
@@ -120,6 +122,16 @@ class Asker:
             data = part.encode("utf-8", "surrogatepass")
             digest.update(len(data).to_bytes(8, "little") + data)
         return digest.digest()
+
+
+@cache
+def _pipeline() -> str:
+    """A digest of the pipeline's source: another libraryfs may answer otherwise, whatever its prompt's version says."""
+    digest = blake2b(digest_size=16)
+    for file in sorted(resources.files("libraryfs.ask").iterdir(), key=lambda file: file.name):
+        if file.name.endswith(".py"):
+            digest.update(file.name.encode() + b"\0" + file.read_bytes())
+    return digest.hexdigest()
 
 
 def _asked(result: AskResult) -> AskedQuestion:
