@@ -37,7 +37,8 @@ class WordEmbedder:
 
     def vector(self, text: str) -> Vectors:
         words = re.findall(r"\w+", text.lower()) or [text]
-        return np.sum([_random(word, self.dimension) for word in words], axis=0, dtype=np.float32)
+        total: Vectors = np.sum([_random(word, self.dimension) for word in words], axis=0, dtype=np.float32)
+        return total
 
     def offsets(self, text: str) -> list[tuple[int, int]]:
         return [found.span() for found in _TOKEN.finditer(text)]
