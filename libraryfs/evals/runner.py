@@ -125,7 +125,8 @@ class _Run:
         table: list[list[Repeat]] = []
         try:
             self._prepare()
-            table.extend(self._ask_all())
+            for row in self._ask_all():
+                table.append(row)  # one by one: a run that fails reports what it has
         except Cancelled:
             raise
         except ModelError as error:
