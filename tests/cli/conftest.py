@@ -18,8 +18,11 @@ import pytest
 import libraryfs.cli.main as cli_main
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
+# What a forked command would import again each time.
 for _module, _text in cli_main.COMMANDS.values():
     importlib.import_module(f"libraryfs.cli.{_module}")
+for _name in ("ingest.importer", "ingest.export", "library.resolver", "ask.pipeline", "mount.daemon", "cli.models"):
+    importlib.import_module(f"libraryfs.{_name}")
 KEPT = ("PATH", "HOME", "LANG", "SYSTEMROOT")
 
 
