@@ -18,30 +18,43 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    ValidationError,
+    model_validator,
+)
 
 from libraryfs.errors import InvalidPath
 from libraryfs.paths import parse_namespace
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _FRACTION: Final = re.compile(r"[.,](\d+)")
+_A_TIME: Final = "a time is ISO 8601 text or a number of seconds"
 
 
 def to_nanoseconds(value: Any) -> Any:
     """Nanoseconds since the epoch from ISO 8601 text, a datetime, or a number of seconds. Raises ValueError."""
     if isinstance(value, bool):
-        raise ValueError("a time is ISO 8601 text or a number of seconds")
+        raise ValueError(_A_TIME)
     if isinstance(value, int | float):
         return _in_range(value * 1_000_000_000)
     if isinstance(value, str):
         match = _FRACTION.search(value)
         fraction = int(match[1][:9].ljust(9, "0")) if match else 0
-        whole = _FRACTION.sub("", value)
-        return _in_range(to_nanoseconds(datetime.fromisoformat(whole)) + fraction)
+        try:
+            whole = datetime.fromisoformat(_FRACTION.sub("", value))
+        except ValueError:
+            raise ValueError(_A_TIME) from None
+        return _in_range(to_nanoseconds(whole) + fraction)
     if isinstance(value, datetime):
         moment = value if value.tzinfo else value.replace(tzinfo=UTC)
         return _in_range((moment - _EPOCH) // timedelta(microseconds=1) * 1000)
-    raise ValueError("a time is ISO 8601 text or a number of seconds")
+    raise ValueError(_A_TIME)
 
 
 def _in_range(nanoseconds: float) -> int:
@@ -88,7 +101,7 @@ NamespacePath = Annotated[str, AfterValidator(_check_namespace)]
 
 
 class _Row(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)  # a mount reads no rows: built on use
 
 
 class _Content(_Row):
@@ -192,6 +205,17 @@ class GrantRow(_Row):
     store: Literal["grant"] = "grant"
     principal: Label
     path: NamespacePath
+
+
+STORES: Final = ("namespace", "memory", "workspace", "artifact", "part", "edge", "grant")
+
+
+def complaint(error: ValidationError) -> str:
+    """What is wrong by the first of a validation's errors, in words for the one who wrote the value."""
+    first = error.errors(include_url=False)[0]
+    if first["type"].startswith("union_tag_"):
+        return f"store: must be one of {', '.join(STORES)}"
+    return first["msg"].removeprefix("Value error, ")
 
 
 Row = Annotated[

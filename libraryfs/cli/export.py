@@ -54,12 +54,12 @@ def _export_file(snapshot: Snapshot, output: Path, path: str | None) -> ExportRe
     if output.exists() and not output.is_file():
         with output.open("wb") as out:
             return _export(snapshot, out, path)
-    output = Path(os.path.realpath(output))  # a link stays one too
-    part = output.with_name(f".{output.name[:200]}.{os.getpid()}")
+    target = Path(os.path.realpath(output))  # a link stays one too
+    part = target.with_name(f".{target.name[:200]}.{os.getpid()}")
     try:
         with part.open("xb") as out:
             report = _export(snapshot, out, path)
-        part.replace(output)
+        part.replace(target)
     except OSError as error:
         raise InvalidRequest(f"--output {output}: {error.strerror}") from None
     finally:

@@ -64,7 +64,7 @@ class FolderSource:
             try:
                 yield from self._scanned(found)
             except InvalidSource as error:
-                errors.append(str(error))
+                errors.append(str(error).removesuffix(". Nothing was imported"))
         if errors:
             more = f"; and {len(errors) - _ERRORS_NAMED} more" if len(errors) > _ERRORS_NAMED else ""
             raise InvalidSource("; ".join(errors[:_ERRORS_NAMED]) + more + ". Nothing was imported")

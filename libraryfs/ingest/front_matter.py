@@ -4,6 +4,7 @@ The block is read, never removed: a file's content stays as it is. A block that 
 thematic breaks) is no front matter; one that is not YAML is an error with its line.
 """
 
+import json
 import math
 import re
 from datetime import date, datetime
@@ -14,7 +15,7 @@ import yaml
 from pydantic import TypeAdapter, ValidationError
 
 from libraryfs.errors import InvalidSource
-from libraryfs.rows import MemoryType, RowId, to_nanoseconds
+from libraryfs.rows import MemoryType, RowId, complaint, to_nanoseconds
 
 try:
     from yaml import CSafeLoader as Loader  # PyYAML built with libyaml: about ten times faster
@@ -30,6 +31,7 @@ _MAX_VALUES: Final = 10_000
 _MAX_NESTING: Final = 64
 _ID: Final[TypeAdapter[str]] = TypeAdapter(RowId)
 _TYPE: Final[TypeAdapter[str]] = TypeAdapter(MemoryType)
+_NEEDED: Final = dict.fromkeys(("supersedes", "derives_from"), "an id, or a list of ids")
 _TIME_KEYS: Final = {"created": "created_ns", "updated": "updated_ns"}
 
 
@@ -90,7 +92,7 @@ def _fields(text: str, where: str) -> FrontMatter:
             taken.add(key)
     budget = [_MAX_VALUES]
     try:
-        found["metadata"] = {str(key): plain(value, budget) for key, value in data.items() if key not in taken}
+        found["metadata"] = {_name(key): plain(value, budget) for key, value in data.items() if key not in taken}
     except (ValueError, RecursionError):
         raise InvalidSource(f"{where}:1: front matter holds too many values, or refers to itself") from None
     return FrontMatter(**found)
@@ -121,7 +123,7 @@ def _text(node: yaml.Node | None, key: str, where: str) -> str | None:
         return None
     if not isinstance(node, yaml.ScalarNode):
         raise InvalidSource(
-            f"{where}:{node.start_mark.line + 2}: {key} in the front matter must be one value, not a list"
+            f"{where}:{node.start_mark.line + 2}: {key} in the front matter must be {_NEEDED.get(key, 'one value')}"
         )
     if node.tag == "tag:yaml.org,2002:null":
         return None
@@ -134,7 +136,7 @@ def _checked(node: yaml.Node | None, key: str, where: str, rule: TypeAdapter[str
         return None if text is None else rule.validate_python(text)
     except ValidationError as error:
         line = node.start_mark.line + 2 if node else 1
-        raise InvalidSource(f"{where}:{line}: {key} in the front matter: {error.errors()[0]['msg']}") from None
+        raise InvalidSource(f"{where}:{line}: {key} in the front matter: {complaint(error)}") from None
 
 
 def _ids(node: yaml.Node | None, key: str, where: str) -> tuple[str, ...]:
@@ -170,6 +172,11 @@ def nanoseconds(value: object) -> int | None:
         return None
 
 
+def _name(key: object) -> str:
+    """A key as JSON and YAML write it: `null`, not Python's None."""
+    return json.dumps(key) if key is None or isinstance(key, bool) else str(key)
+
+
 def plain(value: object, budget: list[int], depth: int = 0) -> Any:
     """The value as JSON holds it. Raises ValueError past `budget[0]` values: aliases can repeat one without end."""
     budget[0] -= 1
@@ -181,7 +188,7 @@ def plain(value: object, budget: list[int], depth: int = 0) -> Any:
         case float():
             return value if math.isfinite(value) else str(value)
         case dict():
-            return {str(key): plain(item, budget, depth + 1) for key, item in value.items()}
+            return {_name(key): plain(item, budget, depth + 1) for key, item in value.items()}
         case list() | tuple() | set() | frozenset():
             items = sorted(value, key=str) if isinstance(value, set | frozenset) else value
             return [plain(item, budget, depth + 1) for item in items]

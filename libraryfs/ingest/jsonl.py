@@ -15,7 +15,7 @@ from libraryfs.errors import InvalidSource
 from libraryfs.ingest import files
 from libraryfs.ingest.report import Progress
 from libraryfs.ingest.source import AnyRow, Loaded, Scanned
-from libraryfs.rows import ArtifactRow, MemoryRow, PartRow, Row, WorkspaceRow
+from libraryfs.rows import ArtifactRow, MemoryRow, PartRow, Row, WorkspaceRow, complaint
 from libraryfs.store.bodies import CHUNK, Body, of_bytes
 
 MAX_LINE: Final = 64 * 1024 * 1024
@@ -175,7 +175,7 @@ def _reason(error: ValidationError) -> str:
     field = ".".join(str(step) for step in path)
     value = repr(first["input"])
     shown = "" if isinstance(first["input"], dict) else f" (it is {value[:60]}{'…' if len(value) > 60 else ''})"
-    return f"{field}: {first['msg']}{shown}" if field else first["msg"]
+    return f"{field}: {complaint(error)}{shown}" if field else complaint(error)
 
 
 def _rechunk(blocks: Iterator[bytes]) -> Iterator[bytes]:

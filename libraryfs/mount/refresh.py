@@ -40,16 +40,13 @@ class _Access(NamedTuple):
 class Refresh:
     """Looks for commits by other processes, and tells the kernel what they changed.
 
-    `gone` is called when rows went, `replaced` when another file has the snapshot's path.
+    `replaced` is called when another file has the snapshot's path.
     """
 
-    def __init__(
-        self, view: View, kernel: Kernel, interval: float, gone: Callable[[], None], replaced: Callable[[], None]
-    ) -> None:
+    def __init__(self, view: View, kernel: Kernel, interval: float, replaced: Callable[[], None]) -> None:
         self._view = view
         self._kernel = kernel
         self._interval = interval
-        self._gone = gone
         self._tell_replaced = replaced
         self._start(view.library)
         self._missing = False
@@ -73,8 +70,10 @@ class Refresh:
                 if error.message != self._said:  # each look would say it again
                     log.warning("refresh: %s", error.message)
                 self._said = error.message
-            except Exception:
-                log.exception("refresh: cannot look for changes")
+            except Exception as error:
+                if repr(error) != self._said:
+                    log.exception("refresh: cannot look for changes")
+                self._said = repr(error)
 
     async def look(self) -> None:
         """One look: nothing to do, or the changes since the last one, or another file."""
@@ -95,7 +94,10 @@ class Refresh:
         self._missing = False
         if self._view.is_open:
             log.warning("%s: replaced by another file; reading that from now on", self._view.path)
-            self._old = await trio.to_thread.run_sync(self._numbers, abandon_on_cancel=True)
+            try:
+                self._old = await trio.to_thread.run_sync(self._numbers, abandon_on_cancel=True)
+            except Exception as error:  # it was damaged: the more reason to leave it
+                log.warning("%s: the old file cannot be read to its end: %s", self._view.path, error)
         self._tell_replaced()
         self._view.replace()
         self._start(self._view.library)
@@ -129,8 +131,6 @@ class Refresh:
             if change.op in (Op.ADDED, Op.REMOVED):
                 self._kernel.forget_name(change.parent, change.name)
                 parents.add(change.parent)
-            if change.op == Op.REMOVED:
-                self._gone()
             if change.op in (Op.CHANGED, Op.REMOVED):
                 self._kernel.forget_inode(change.ino)
         for parent in parents:
@@ -151,13 +151,10 @@ class Refresh:
                 continue  # somebody else's
             self._kernel.forget_name(folder.parent, folder.name)
             self._kernel.forget_inode(folder.parent, attributes_only=True)
-            if not shown:
-                self._gone()
-                # files that are held open, and what is below a folder that somebody stands in
+            if not shown:  # files that are held open, and what is below a folder that somebody stands in
                 self._forget_range(library, *inodes.cluster_of(folder.ino))
 
     def _forget_everything(self) -> None:
-        self._gone()
         for folder, name in ((ROOT_INO, b"ring"), (ROOT_INO, b"agent")):  # with all below them that nobody holds
             self._kernel.forget_name(folder, name)
         for ino in self._old:
@@ -166,7 +163,6 @@ class Refresh:
             self._forget_all_of(library)
 
     def _forget_all_of(self, library: Library) -> None:
-        self._gone()
         self._forget_range(library, ROOT_INO, LARGEST_INO)
 
     def _forget_range(self, library: Library, first: int, last: int) -> None:

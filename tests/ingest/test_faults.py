@@ -1,5 +1,6 @@
 """What goes wrong during an import: nothing is half imported, and the message says so."""
 
+import errno
 import os
 import subprocess
 import sys
@@ -11,6 +12,8 @@ from pathlib import Path
 import pytest
 
 from libraryfs.errors import InvalidSource, SnapshotBusy, SnapshotFull
+from libraryfs.ingest import folder
+from libraryfs.ingest.files import unreadable
 from libraryfs.ingest.importer import import_source
 from libraryfs.store.snapshot import Snapshot
 from tests.ingest.conftest import Importing
@@ -106,6 +109,24 @@ def test_a_file_that_changes_during_the_import(
     with pytest.raises(InvalidSource, match=r"skills/b\.md: .*Nothing was imported"):
         import_source(snapshot, source, "/ring/dev", "alice", meddle)
     assert files(snapshot) == {}
+
+
+def test_a_file_that_may_not_be_read(tmp_path: Path, snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is told in one sentence, with what is wrong in other files. Root may read everything: hence the patch."""
+    source = lay(tmp_path / "src", {"skills/b.md": "B", "skills/c.md": "---\ntitle: [c]\n---\n"})
+    read_head = folder.read_head
+
+    def refuse(root: Path, path: str, size: int) -> bytes:
+        if path == "skills/b.md":
+            raise unreadable(root / path, PermissionError(errno.EACCES, "Permission denied"))
+        return read_head(root, path, size)
+
+    monkeypatch.setattr(folder, "read_head", refuse)
+    with pytest.raises(InvalidSource) as caught:
+        import_source(snapshot, source, "/ring/dev", "alice")
+    assert "skills/b.md: cannot be read: Permission denied; " in str(caught.value)
+    assert "skills/c.md:2: title in the front matter" in str(caught.value)
+    assert str(caught.value).count("Nothing was imported") == 1
 
 
 def test_a_row_file_that_changes_during_the_import(tmp_path: Path, snapshot: Snapshot) -> None:

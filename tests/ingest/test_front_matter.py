@@ -49,6 +49,10 @@ def test_ids_and_titles_are_taken_as_written(written: str, kept: str) -> None:
     assert (found.id, found.title, found.supersedes) == (kept, kept, (kept,))
 
 
+def test_keys_are_json_words_not_python_ones() -> None:
+    assert front("~: 1\nyes: {no: 2}\n7: 3").metadata == {"null": 1, "true": {"false": 2}, "7": 3}
+
+
 @pytest.mark.parametrize(
     "empty", ["title:", "title: ~", "title: ''", "supersedes: []", "supersedes:", "", "# only a comment"]
 )
@@ -128,6 +132,7 @@ def test_malformed_front_matter_names_file_and_line(text: str, line: int) -> Non
     with pytest.raises(InvalidSource, match=rf"^a\.md:{line}: ") as caught:
         front(text)
     assert "\n" not in str(caught.value)
+    assert "Value error" not in str(caught.value)
     assert len(str(caught.value)) < 400
 
 

@@ -12,7 +12,7 @@ import pytest
 from libraryfs.store import access, memory, namespaces, workspace
 from libraryfs.store.snapshot import KEPT_CHANGES
 from tests.mount.conftest import Mounted
-from tests.mount.live import Live, sh, until
+from tests.mount.live import Live, drop_caches, sh, until
 from tests.store.build import Builder
 
 SECOND = 1.0
@@ -233,6 +233,28 @@ def test_snapshot_replaced(live: Live, build: Builder, tmp_path: Path) -> None:
         build.memory("/ring/dev", "s2", title="Second", content="newer\n")
     other.path.rename(build.path)
     soon(lambda: (path.parent / "second.md").read_text() == "newer\n")
+
+
+def test_a_damaged_snapshot_is_replaced_by_a_backup(live: Live, build: Builder, tmp_path: Path) -> None:
+    """While it is damaged, reading fails; a good file in its place is read, with no new mount."""
+    live.expected += ["replaced by another file", "cannot be read", "cannot look for changes", "Traceback"]
+    path, backup = live.point / "ring/dev/skills/first.md", tmp_path / "backup.db"
+    build.snapshot.close()
+    shutil.copy(build.path, backup)
+    build.path.write_bytes(b"garbage" * 1000)
+    drop_caches()
+    with pytest.raises(OSError, match="Input/output error"):
+        os.listdir(path.parent)
+    os.replace(backup, build.path)
+
+    def is_back() -> bool:
+        try:
+            return path.read_text() == "one\n"
+        except OSError:
+            return False
+
+    soon(is_back)
+    assert live.log_file.read_text().count("cannot look for changes") <= 1  # said once, not at each look
 
 
 def test_read_ahead_is_never_stale(live: Live, build: Builder) -> None:
