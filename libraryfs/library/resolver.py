@@ -110,6 +110,10 @@ class Library:
         """Up to `size` bytes of a file's content from `offset`; b"" at the end."""
         return bodies.read(self._db, entry, offset, size) if self.may_see(entry) else b""
 
+    def read_into(self, entry: Entry, offset: int, buffer: bytearray) -> int:
+        """Fills `buffer` from `offset` of a file of more than `bodies.CHUNK` bytes; how many bytes there were."""
+        return bodies.read_into(self._db, entry, offset, buffer) if self.may_see(entry) else 0
+
     def content(self, entry: Entry) -> bytes:
         """The whole content of a file."""
         return self.read(entry, 0, entry.size)

@@ -1,58 +1,54 @@
 """The bytes of content files: what an open, a READ and a close of one do."""
 
-from functools import partial
+import time
 from typing import Final
-
-import trio
 
 from libraryfs.library.resolver import Library
 from libraryfs.mount.readahead import ReadAhead
 from libraryfs.mount.view import View
+from libraryfs.mount.warming import Warming
 from libraryfs.nodes import Entry
-
-IN_PLACE: Final = 128 * 1024
-"""READs up to this many bytes are answered on the loop: a thread would cost more than the read."""
+from libraryfs.store.bodies import CHUNK
 
 
 class Content:
     """Reads content through the mount's view, and keeps the read-ahead informed."""
 
-    def __init__(self, view: View, ahead: ReadAhead) -> None:
+    def __init__(self, view: View, ahead: ReadAhead, warming: Warming) -> None:
         self._view = view
         self._ahead = ahead
-        self._doubtful = False
-
-    def doubt(self) -> None:
-        """Rows have gone. The kernel has been told, but a process that stands in a folder keeps names alive: from now
-        on an open looks whether the row is there."""
-        self._doubtful = True
+        self._warming = warming
+        self._buffer = bytearray()
 
     def opened(self, ino: int) -> None:
         """A content file is opened; pairs with `released`. Raises PathNotFound when the row is gone or hidden."""
-        if self._doubtful:
-            self._view.library.entry(ino)
-        self._ahead.opened(ino, self._view.library)
+        library = self._view.library
+        library.entry(ino)  # so that a name which the kernel remembers too long is looked up again (ESTALE), not opened
+        self._ahead.opened(ino, library)
 
     def released(self, ino: int) -> None:
         """The open has ended."""
         self._ahead.released(ino)
 
-    async def read(self, ino: int, offset: int, size: int) -> bytes:
-        """Up to `size` bytes from `offset`. Raises PathNotFound when the row is gone or hidden."""
+    def read(self, ino: int, offset: int, size: int) -> bytes | memoryview:
+        """Up to `size` bytes from `offset`; valid until the next call. Raises PathNotFound: the row is gone or hidden.
+
+        On the loop, and not in a thread: the kernel asks for a MiB at most, which takes less than handing it over.
+        """
         library = self._view.library
         entry = library.entry(ino)
-        if size > IN_PLACE and entry.size > IN_PLACE:
-            return await trio.to_thread.run_sync(
-                partial(self._read_elsewhere, entry, offset, size), abandon_on_cancel=True
-            )
+        if entry.size > CHUNK:
+            size = min(size, max(entry.size - offset, 0))
+            buffer = self._buffer if len(self._buffer) == size else bytearray(size)
+            self._buffer = buffer  # READs of one file are of one size: it is seldom made anew
+            began = time.perf_counter()
+            count = library.read_into(entry, offset, buffer)
+            self._warming.after_read(entry, offset, count, time.perf_counter() - began)
+            return memoryview(buffer)[:count]
         data = library.read(entry, offset, size)
         if offset == 0:
             self._ahead.read(entry, library)
         return data
-
-    def _read_elsewhere(self, entry: Entry, offset: int, size: int) -> bytes:
-        with self._view.borrow() as library:
-            return library.read(entry, offset, size)
 
 
 def attributes_of(library: Library, entry: Entry) -> dict[bytes, bytes]:

@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -49,12 +50,11 @@ def _absolute(options: MountOptions) -> MountOptions:
     log_file = None if options.log_file is None else Path(os.path.abspath(options.log_file))
     if log_file is None and not options.foreground:
         log_file = _default_log()
-    return options.model_copy(
-        update={
-            "snapshot": Path(os.path.realpath(options.snapshot)),
-            "mountpoint": points.resolve(options.mountpoint),
-            "log_file": log_file,
-        }
+    return replace(
+        options,
+        snapshot=Path(os.path.realpath(options.snapshot)),
+        mountpoint=points.resolve(options.mountpoint),
+        log_file=log_file,
     )
 
 

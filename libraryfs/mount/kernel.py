@@ -40,5 +40,6 @@ class KernelCaches:
             pyfuse3.notify_store(ino, 0, data)
 
     def _failed(self, error: OSError) -> None:
-        if error.errno != errno.ENOENT:  # ENOENT: it never knew, or has let go
+        # ENOENT: it never knew, or has let go; ENOTDIR: what was a folder is a file by now
+        if error.errno not in (errno.ENOENT, errno.ENOTDIR):
             log.warning("the kernel refused a notification: %s", error)

@@ -42,7 +42,7 @@ class Operations(Refusals):
         controls: Controls,
         attributes: Attributes,
         requests: RequestLog,
-        ready: Callable[[], None],
+        connected: Callable[[], None],
     ) -> None:
         super().__init__()
         self.requests = requests
@@ -50,12 +50,12 @@ class Operations(Refusals):
         self._content = content
         self._controls = controls
         self._attributes = attributes
-        self._ready = ready
+        self._connected = connected
         self._fit = 64  # how many entries the last listing's buffer took
 
     def init(self) -> None:
         """The kernel has connected: from here on requests are answered."""
-        self._ready()
+        self._connected()
 
     @handler
     async def lookup(self, parent_inode: int, name: bytes, ctx: RequestContext) -> EntryAttributes:
@@ -117,11 +117,11 @@ class Operations(Refusals):
         return FileInfo(fh=inode, keep_cache=True)
 
     @handler
-    async def read(self, fh: int, off: int, size: int) -> bytes:
+    async def read(self, fh: int, off: int, size: int) -> bytes | memoryview:  # type: ignore[override]
         """Bytes of a file."""
         if fh >= CONTROL_BASE:
             return await self._controls.read(fh, off, size)
-        return await self._content.read(fh, off, size)
+        return self._content.read(fh, off, size)
 
     @handler
     async def write(self, fh: int, off: int, buf: bytes) -> int:

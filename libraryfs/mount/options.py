@@ -1,14 +1,12 @@
 """What a mount is started with."""
 
+from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict
 
-
-class MountOptions(BaseModel):
-    """One mount. `fuse_options` go to the kernel as they are, each as after `-o`: "noexec", "max_threads=1"."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
+@dataclass(frozen=True, kw_only=True)
+class MountOptions:
+    """One mount. `fuse_options` go to the kernel as they are, each as after `-o`: "noexec", "noatime"."""
 
     snapshot: Path
     mountpoint: Path

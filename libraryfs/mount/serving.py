@@ -33,6 +33,7 @@ from libraryfs.mount.refresh import Refresh
 from libraryfs.mount.requests import RequestLog
 from libraryfs.mount.view import View
 from libraryfs.mount.waiting import MAX_TASKS, Waiting
+from libraryfs.mount.warming import Warming
 from libraryfs.settings import settings
 
 log = logging.getLogger("libraryfs.mount")
@@ -66,8 +67,8 @@ async def _serve(
     controls = Controls(
         control_kinds(str(options.mountpoint)), view, runner, waiting, attributes, shared=options.allow_other
     )
-    content = Content(view, ReadAhead(kernel.push))
-    refresh = Refresh(view, kernel, settings().refresh_ms / 1000, content.doubt, answerer.end)
+    content = Content(view, ReadAhead(kernel.push), Warming(view))
+    refresh = Refresh(view, kernel, settings().refresh_ms / 1000, answerer.end)
     with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1) as signals:
         connected = trio.Event()
         _mount(options, Operations(view, content, controls, attributes, requests, connected.set))
@@ -138,6 +139,10 @@ async def _greet(options: MountOptions, connected: trio.Event, ready: Callable[[
     """
     await connected.wait()
     ready()
+    _widen_readahead(options)
+
+
+def _widen_readahead(options: MountOptions) -> None:
     mounted = mounted_on(options.mountpoint)
     if mounted is not None:
         with suppress(OSError):

@@ -2,23 +2,22 @@
 
 import json
 from collections.abc import Iterator
-from typing import TypeVar
-
-from pydantic import BaseModel, ValidationError
+from typing import TYPE_CHECKING, TypeVar
 
 from libraryfs.errors import InvalidRequest
-from libraryfs.library.drilldown import DrilldownRequest, drilldown
-from libraryfs.library.drilldown import render as render_drilldown
-from libraryfs.library.tree import TreeRequest, tree
-from libraryfs.library.tree import render as render_tree
 from libraryfs.mount.control import Call
 from libraryfs.nodes import Entry
 
-Request = TypeVar("Request", bound=BaseModel)
+if TYPE_CHECKING:  # and in the functions: their models cost a mount's start more than the rest of this module
+    from pydantic import BaseModel
+
+Request = TypeVar("Request", bound="BaseModel")
 
 
 def parse(model: type[Request], request: bytes) -> Request:
     """The request, validated. Raises InvalidRequest that names the field."""
+    from pydantic import ValidationError
+
     try:
         return model.model_validate_json(request)
     except ValidationError as error:
@@ -52,13 +51,17 @@ class TreeControl(_Everywhere):
 
     def idle(self, call: Call) -> bytes:
         """The folder's entries, as text."""
-        return render_tree(tree(call.library, call.path)).encode("utf-8", "surrogatepass")
+        from libraryfs.library.tree import render, tree
+
+        return render(tree(call.library, call.path)).encode("utf-8", "surrogatepass")
 
     def answer(self, call: Call) -> Iterator[bytes]:
         """JSON, as `libraryfs tree --json` prints it. A blank request is none."""
         if not call.request.strip():
             yield self.idle(call)
             return
+        from libraryfs.library.tree import TreeRequest, tree
+
         request = parse(TreeRequest, call.request)
         yield _json(tree(call.library, call.path, request.depth))
 
@@ -71,16 +74,20 @@ class DrilldownControl(_Everywhere):
 
     def idle(self, call: Call) -> bytes:
         """The walk under the default caps, as text."""
-        return render_drilldown(drilldown(call.library, call.path)).encode("utf-8", "surrogatepass")
+        from libraryfs.library.drilldown import drilldown, render
+
+        return render(drilldown(call.library, call.path)).encode("utf-8", "surrogatepass")
 
     def answer(self, call: Call) -> Iterator[bytes]:
         """JSON, as `libraryfs drilldown --json` prints it. A blank request is none."""
         if not call.request.strip():
             yield self.idle(call)
             return
+        from libraryfs.library.drilldown import DrilldownRequest, drilldown
+
         request = parse(DrilldownRequest, call.request)
         yield _json(drilldown(call.library, call.path, request))
 
 
-def _json(result: BaseModel) -> bytes:
+def _json(result: "BaseModel") -> bytes:
     return json.dumps(result.model_dump(), indent=2).encode() + b"\n"  # ASCII: names may hold lone surrogates

@@ -1,11 +1,8 @@
 """Control files: by path and by handle, waiting and leaving, walks that pass by. With `.slow` for the mechanism."""
 
 import errno
-import json
 import os
-import shutil
 import signal
-import subprocess
 import threading
 import time
 from collections.abc import Iterator
@@ -14,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from libraryfs.mount.control import MAX_REQUEST
 from libraryfs.mount.waiting import MAX_WAITING
-from tests.mount.live import Live, sh, until
+from tests.mount.live import sh, until
+from tests.mount.slow_mount import Slow, session, waits
 from tests.store.build import Builder
 
 TOOLS = [
@@ -41,20 +38,6 @@ TOOLS = [
     "base64 .slow | base64 -d",
     "vim.tiny -u NONE -R -es -c '%print' -c 'qa!' .slow",
 ]
-
-
-class Slow(Live):
-    """A mount with `.slow`."""
-
-    def __init__(self, snapshot: Path, point: Path) -> None:
-        self.noted = point.with_name("noted")
-        self.noted.touch()
-        super().__init__(snapshot, point, environment={"SLOW_LOG": str(self.noted)})
-
-    @property
-    def notes(self) -> str:
-        """What `.slow` has done."""
-        return self.noted.read_text()
 
 
 @pytest.fixture(scope="module")
@@ -87,18 +70,6 @@ def test_nothing_asked_is_empty_and_starts_nothing(live: Slow, tmp_path: Path) -
         assert said.strip() == ""
     assert sh("stat -c '%s %F' .slow ring/.slow ring/dev/skills/.slow", live.point).count("0 regular empty file") == 3
     assert live.notes == before
-
-
-def session(live: Live, script: str) -> subprocess.Popen[str]:
-    """A shell in a process session of its own."""
-    return subprocess.Popen(
-        ["sh", "-c", script],
-        cwd=live.point,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
 
 
 def test_where_it_is_listed(live: Slow) -> None:
@@ -194,16 +165,6 @@ def test_close_ends_a_private_exchange(live: Slow) -> None:
     until(lambda: "stopped '30 abandoned'" in live.notes, 2)
 
 
-def waits(process: subprocess.Popen[str]) -> bool:
-    """Whether the process is a cat that waits in the kernel for an answer of the mount, and not for a moment only."""
-    for _ in range(3):
-        here = Path(f"/proc/{process.pid}")
-        if (here / "comm").read_text() != "cat\n" or "request_wait" not in (here / "wchan").read_text():
-            return False
-        time.sleep(0.05)
-    return True
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
 def test_a_waiting_reader_can_leave(live: Slow, number: signal.Signals) -> None:
     """By Ctrl-C or a kill, within a second; the work is ended, as nobody else waits for it."""
@@ -285,47 +246,6 @@ def test_too_many_wait(live: Slow) -> None:
     assert outcomes.count(b"first many\nsecond many\n") == MAX_WAITING
 
 
-def write(path: Path, mode: str, pieces: list[bytes]) -> None:
-    """Writes each piece with a write(2) of its own."""
-    with path.open(mode, buffering=0) as handle:
-        for piece in pieces:
-            handle.write(piece)
-
-
-def test_too_long_a_request(live: Slow) -> None:
-    """64 KiB are taken; a byte more gets EFBIG, in one write or in many, and nothing is asked."""
-    before = live.notes.count("started")
-    path = live.point / ".slow"
-    for pieces in ([b"x" * (MAX_REQUEST + 1)], [b"y" * 1000] * 66, [b"z" * MAX_REQUEST, b"z"]):
-        with pytest.raises(OSError) as caught:
-            write(path, "wb", pieces)
-        assert caught.value.errno == errno.EFBIG
-        assert path.read_bytes() == b""
-        with pytest.raises(OSError) as caught:
-            write(path, "r+b", pieces)
-        assert caught.value.errno == errno.EFBIG
-    assert live.notes.count("started") == before
-    text = b"0 " + b"t" * (MAX_REQUEST - 2)
-    path.write_bytes(text)
-    assert path.read_bytes() == b"first " + text[2:] + b"\nsecond " + text[2:] + b"\n"
-    path.write_bytes(b"")
-
-
-def test_errors_are_read(live: Slow) -> None:
-    """A request that is refused, and a bug: as text to text, as an object to JSON; the log has the bug."""
-    path = live.point / ".slow"
-    path.write_text("refuse the reason")
-    assert path.read_text() == "error: LIBRARY_INVALID_REQUEST: the reason\n"
-    path.write_text('{"text": "refuse the reason"}')
-    assert json.loads(path.read_text()) == {"error": {"code": "LIBRARY_INVALID_REQUEST", "message": "the reason"}}
-    path.write_text("crash on purpose")
-    assert path.read_text().startswith("error: LIBRARY_ERROR: a bug in libraryfs")
-    assert "ZeroDivisionError: on purpose" in live.log_file.read_text()
-    path.write_bytes(b"\xff\xfe\x00")
-    assert path.read_text().startswith("error: LIBRARY_ERROR: a bug in libraryfs")
-    path.write_bytes(b"")
-
-
 def test_open_waits_whatever_its_flags(live: Slow) -> None:
     """O_NONBLOCK says nothing about a regular file, and tar opens all files with it."""
     (live.point / ".slow").write_text("0.5 later")
@@ -384,29 +304,3 @@ def test_unmount_with_waiting_readers(module_build: Builder, tmp_path: Path) -> 
             said, _ = reader.communicate(timeout=5)
             assert said == ""
             assert reader.returncode == 1
-
-
-def test_tree_and_drilldown(live: Slow) -> None:
-    """Read, they give the defaults; a JSON request sets the caps, by path and on one handle; errors name the field."""
-    ring = live.point / "ring/dev"
-    text = (ring / ".tree").read_text()
-    assert text.startswith("/ring/dev\n├── charter/\n├── skills/\n")
-    assert (ring / ".tree").stat().st_size == len(text.encode())
-    (ring / ".tree").write_text('{"depth": 2}')
-    shown = json.loads((ring / ".tree").read_text())
-    assert [child["name"] for child in shown["children"]][:2] == ["charter", "skills"]
-    assert len(shown["children"][1]["children"]) == 20
-    assert sh("cat .tree", ring, session=True) == text
-    with (ring / ".drilldown").open("r+b", buffering=0) as handle:
-        handle.write(b'{"max_items_per_level": 3}')
-        cut = json.loads(b"".join(iter(lambda: handle.read(100_000), b"")))
-    assert cut["stopped"] == "max_items_per_level"
-    assert sh("cat .drilldown", ring, session=True).rstrip().splitlines()[-1].startswith("stopped: ")
-    (ring / ".drilldown").write_text('{"max_depth": "deep"}')
-    assert "max_depth" in json.loads((ring / ".drilldown").read_text())["error"]["message"]
-    (ring / ".tree").write_text('{"depth": 99}')
-    assert json.loads((ring / ".tree").read_text())["error"]["code"] == "LIBRARY_LIMIT_EXCEEDED"
-    (ring / ".tree").write_text("\n")
-    assert (ring / ".tree").read_text() == text
-    assert shutil.which("busybox")
-    assert sh("busybox cat .tree | busybox cat", ring, session=True) == text

