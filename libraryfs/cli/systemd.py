@@ -24,6 +24,7 @@ def unit(options: MountOptions) -> str:
     if options.log_file is not None:
         command.append(f"--log-file={os.path.abspath(options.log_file)}")
     command += [part for option in options.fuse_options for part in ("-o", option)]
+    # mkdir may fail (-): it does so on a dead mount, which the start recovers
     stop = [*_program(), "umount", os.path.abspath(options.mountpoint)]
     return f"""\
 [Unit]
@@ -31,7 +32,7 @@ Description=libraryfs on {_escape(os.path.abspath(options.mountpoint))}
 
 [Service]
 Type=exec
-ExecStartPre=mkdir -p {_quote(os.path.abspath(options.mountpoint))}
+ExecStartPre=-mkdir -p {_quote(os.path.abspath(options.mountpoint))}
 ExecStart={" ".join(map(_quote, command))}
 ExecStop={" ".join(map(_quote, stop))}
 Restart=on-failure
