@@ -164,7 +164,7 @@ def test_systemd_unit(cli: Run, snapshot: Path, tmp_path: Path) -> None:
     assert {f"--snapshot={snapshot}", "--as=alice", "--foreground", "--allow-other", "--log-level=info"} <= set(words)
     assert unit["Service"]["ExecStartPre"].startswith(
         "-mkdir -p "
-    )  # it fails on a dead mount, which ExecStart recovers
+    )  # fails on a dead mount, which ExecStart recovers
     assert unit["Install"]["WantedBy"] == "default.target"
     assert not (tmp_path / "my $mount%h").exists()
 
