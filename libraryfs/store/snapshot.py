@@ -1,5 +1,6 @@
 """The snapshot file: opening, creating, bringing up to date, transactions, and what SQLite's errors mean to a user."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from importlib import resources
@@ -140,6 +141,10 @@ class Snapshot:
 
 
 def _check_file(path: Path, create: bool) -> None:
+    try:
+        os.path.abspath(path).encode()
+    except UnicodeEncodeError:
+        raise errors.SnapshotError(f"{path}: SQLite opens names in UTF-8 only; rename the file or its folder") from None
     if create:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -157,12 +162,13 @@ def _check_file(path: Path, create: bool) -> None:
 
 def _connect(path: Path, write: bool, create: bool) -> apsw.Connection:
     timeout = settings().busy_timeout_ms
+    name = os.path.abspath(path)  # a relative ":memory:" would be no file
     if write:
         flags = apsw.SQLITE_OPEN_READWRITE | (apsw.SQLITE_OPEN_CREATE if create else 0)
-        db = apsw.Connection(str(path), flags=flags)
+        db = apsw.Connection(name, flags=flags)
         db.set_busy_timeout(timeout)
         return db
-    db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+    db = apsw.Connection(name, flags=apsw.SQLITE_OPEN_READONLY)
     db.set_busy_timeout(timeout)
     try:
         db.pragma("application_id")

@@ -28,6 +28,20 @@ def test_empty_file_is_no_snapshot_but_can_become_one(tmp_path: Path) -> None:
     Snapshot.open(path).close()
 
 
+@pytest.mark.parametrize("name", [":memory:", "file:x.db?mode=memory", "we?ird#%20.db", "-dash.db", "new\nline.db"])
+def test_a_name_that_sqlite_knows_is_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """What is written under any name is there when it is opened again, by a relative path too."""
+    monkeypatch.chdir(tmp_path)
+    Snapshot.open(Path(name), create=True, write=True).close()
+    assert (tmp_path / name).stat().st_size
+    Snapshot.open(Path(name)).close()
+
+
+def test_a_name_that_sqlite_cannot_open(tmp_path: Path) -> None:
+    with pytest.raises(errors.SnapshotError, match="UTF-8"):
+        Snapshot.open(tmp_path / "b\udcff.db", create=True, write=True)
+
+
 def test_not_sqlite(tmp_path: Path) -> None:
     path = tmp_path / "text.db"
     path.write_text("no database at all\n" * 500)
