@@ -5,6 +5,7 @@ from typing import Literal, NamedTuple
 
 import apsw
 
+from libraryfs.nodes import Kind
 from libraryfs.store import inodes, memory, names, namespaces, workspace
 from libraryfs.store.namespaces import Namespace
 
@@ -23,7 +24,14 @@ class Problem(NamedTuple):
 
 
 def check(db: apsw.Connection) -> Iterator[Problem]:
-    """All problems of a snapshot, namespace by namespace."""
+    """All problems of a snapshot, namespace by namespace; where damage of the file stops the reading, that is last."""
+    try:
+        yield from _every(db)
+    except apsw.CorruptError:
+        yield Problem("damaged_file", "", "", "SQLite cannot read on: damaged; restore a backup or import again")
+
+
+def _every(db: apsw.Connection) -> Iterator[Problem]:
     for (answer,) in db.execute("PRAGMA quick_check(10)"):
         if answer != "ok":
             yield Problem("damaged_file", "", "", f"SQLite finds: {answer}; restore a backup or import again")
@@ -84,15 +92,13 @@ def _charters(db: apsw.Connection, namespace: Namespace) -> Iterator[Problem]:
 
 
 def _names(db: apsw.Connection, namespace: Namespace) -> Iterator[Problem]:
-    queries = (
+    items = db.execute(
         "SELECT i.id, i.name, e.name FROM items i JOIN entries e ON e.ino = i.ino WHERE i.namespace_id = ?",
-        "SELECT a.id, a.filename, e.name FROM artifacts a JOIN entries e ON e.ino = a.ino WHERE a.namespace_id = ?",
+        (namespace.id,),
     )
-    for number, query in enumerate(queries):
-        for row_id, true_name, shown in db.execute(query, (namespace.id,)):
-            leaf = true_name.rpartition(b"/")[2] if number else true_name
-            if leaf != shown:
-                yield _changed(namespace, row_id, leaf, shown)
+    for row_id, name, shown in (*items, *_artifacts(db, namespace)):
+        if name != shown:
+            yield _changed(namespace, row_id, name, shown)
     for row_id, title, shown in db.execute(
         "SELECT m.id, m.title, e.name FROM memories m JOIN entries e ON e.ino = m.ino"
         " WHERE m.namespace_id = ? AND instr(e.name, '~')",
@@ -101,6 +107,20 @@ def _names(db: apsw.Connection, namespace: Namespace) -> Iterator[Problem]:
         plain = names.slug(names.from_bytes(title))
         if shown.startswith(plain + b"~"):
             yield _changed(namespace, row_id, plain + b".md", shown)
+
+
+def _artifacts(db: apsw.Connection, namespace: Namespace) -> Iterator[tuple[str, bytes, bytes]]:
+    """(id, filename, path below the section) of a ring's artifacts: a folder's name may be the one that changed."""
+    if namespace.kind != "ring":
+        return
+    yield from db.execute(
+        "WITH RECURSIVE folder (ino, path) AS (VALUES (?, x'') UNION ALL"
+        " SELECT e.ino, CAST(f.path || e.name || '/' AS BLOB) FROM entries e JOIN folder f ON e.parent = f.ino"
+        " WHERE e.kind = ?)"
+        " SELECT a.id, a.filename, CAST(f.path || e.name AS BLOB) FROM artifacts a"
+        " JOIN entries e ON e.ino = a.ino JOIN folder f ON f.ino = e.parent WHERE a.namespace_id = ?",
+        (inodes.section_ino(namespace.path, "artifacts"), int(Kind.PREFIX), namespace.id),
+    )
 
 
 def _changed(namespace: Namespace, row_id: str, wanted: bytes, shown: bytes) -> Problem:

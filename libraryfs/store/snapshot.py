@@ -18,6 +18,8 @@ SCHEMA_VERSION: Final = 1
 KEPT_CHANGES: Final = 200_000
 """Rows of the change log that a writer leaves; a mount that is further behind re-reads everything."""
 
+_OF_THE_FILE: Final = (apsw.CorruptError, apsw.NotADBError, apsw.IOError, apsw.FullError, apsw.BusyError)
+
 
 class Snapshot:
     """One connection to a snapshot file. Not to be shared between threads: open one a thread.
@@ -137,7 +139,10 @@ class Snapshot:
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        """Closes. What SQLite found wrong with the file in the block is raised as a SnapshotError."""
         self.close()
+        if isinstance(value, _OF_THE_FILE):
+            raise translate(value, self.path) from value
 
 
 def _check_file(path: Path, create: bool) -> None:

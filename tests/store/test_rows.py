@@ -153,13 +153,15 @@ def test_the_change_log_tells_what_to_forget(build: Builder) -> None:
 
 def test_check_names_changed_names_and_dangling_edges(build: Builder) -> None:
     build.item("/ring/dev", "w", name="a/b")
+    build.artifact("/ring/dev", "a", filename="x/../y")
+    build.artifact("/ring/dev", "b", filename="x/plain/z")
     build.memory("/ring/dev", "m0", title="Same")
     build.memory("/ring/dev", "m1", title="Same")
     namespace = build.namespace("/ring/dev")
     with build.snapshot.transaction():
         edges.put(build.db, edges.Edge(namespace.id, "m1", "supersedes", namespace.id, "gone"), None)
     found = sorted((problem.kind, problem.id) for problem in check.check(build.db))
-    assert found == [("changed_name", "m1"), ("changed_name", "w"), ("dangling_edge", "m1")]
+    assert found == [("changed_name", "a"), ("changed_name", "m1"), ("changed_name", "w"), ("dangling_edge", "m1")]
 
 
 @given(st.integers(-(10**18), 4 * 10**18))
