@@ -62,6 +62,13 @@ class Library:
             shown = self._shown(folder, found)
         return shown
 
+    def listing(self, folder: Entry, after: int, limit: int) -> list[entries.Listed]:
+        """As `children`, as plain tuples of what a listing shows."""
+        if folder.ino in (RINGS_INO, AGENTS_INO):
+            found = self.children(folder, after, limit)
+            return [(one.ino, one.name, one.kind, one.size, one.mtime_ns, one.ctime_ns) for one in found]
+        return entries.listing(self._db, folder.ino, after, limit) if self.may_see(folder) else []
+
     def children_by_name(self, folder: Entry, after: bytes = b"", limit: int = 1000) -> list[Entry]:
         """Up to `limit` entries of a folder with names above `after`: sections in their order, others in byte order."""
         if folder.kind == Kind.NAMESPACE:

@@ -13,6 +13,7 @@ from libraryfs.mount.attributes import PAGE, Attributes
 from libraryfs.mount.content import PREFIX, Content, attributes_of
 from libraryfs.mount.controls import CONTROL_BASE, Controls
 from libraryfs.mount.guard import handler, silent
+from libraryfs.mount.listing import Listing
 from libraryfs.mount.refusals import Refusals
 from libraryfs.mount.requests import RequestLog
 from libraryfs.mount.view import View
@@ -51,6 +52,7 @@ class Operations(Refusals):
         self._controls = controls
         self._attributes = attributes
         self._connected = connected
+        self._listing = Listing(view)
         self._fit = 64  # how many entries the last listing's buffer took
 
     def init(self) -> None:
@@ -159,14 +161,16 @@ class Operations(Refusals):
         """Entries with their attributes, in inode order. The place to go on from is the last inode: no list is kept."""
         library = self._view.library
         folder = library.entry(self._controls.walks.folder_of(fh))
-        filled, after = EntryAttributes(), start_id
-        count = 0
-        while after < CONTROL_BASE and (page := library.children(folder, after, self._fit)):
-            for entry in page:
-                if not pyfuse3.readdir_reply(token, entry.name, self._attributes.of(entry, filled), entry.ino):
+        filled, fill, reply = self._attributes.blank(), self._attributes.fill, pyfuse3.readdir_reply
+        after, count = start_id, 0
+        while after < CONTROL_BASE and (page := self._listing.page(folder, after, self._fit)):
+            for ino, name, kind, size, mtime_ns, ctime_ns in page:
+                fill(filled, ino, kind, size, mtime_ns, ctime_ns)
+                if not reply(token, name, filled, ino):
                     self._fit = max(16, count + 1)
+                    self._listing.expect(folder, after, self._fit)
                     return
-                after = entry.ino
+                after = ino
                 count += 1
         for name, attributes in self._controls.listed(folder):
             ino = attributes.st_ino

@@ -1,6 +1,7 @@
 """The one tree that all three stores are shown in: look-up, listing, placing and removing."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import apsw
 
@@ -8,6 +9,8 @@ from libraryfs.nodes import Entry
 from libraryfs.store import bodies
 
 _COLUMNS = "ino, parent, name, kind, namespace_id, size, mtime_ns, ctime_ns, digest"
+Listed = tuple[int, bytes, int, int, int, int]
+"""(ino, name, kind, size, mtime_ns, ctime_ns)"""
 MAX_CHAIN = 10_000
 """Longest chain of parents that is followed; a workspace cycle ends here at the latest."""
 
@@ -30,6 +33,17 @@ def children(db: apsw.Connection, parent: int, after: int, limit: int) -> list[E
         f"SELECT {_COLUMNS} FROM entries WHERE parent = ? AND ino > ? ORDER BY ino LIMIT ?", (parent, after, limit)
     )
     return [Entry._make(row) for row in rows]
+
+
+def listing(db: apsw.Connection, parent: int, after: int, limit: int) -> list[Listed]:
+    """As `children`, with what a listing shows only, as plain tuples: half the cost, for folders of thousands."""
+    rows: Any = db.execute(
+        "SELECT ino, name, kind, size, mtime_ns, ctime_ns FROM entries"
+        " WHERE parent = ? AND ino > ? ORDER BY ino LIMIT ?",
+        (parent, after, limit),
+    ).fetchall()
+    found: list[Listed] = rows
+    return found
 
 
 def children_by_name(db: apsw.Connection, parent: int, after: bytes, limit: int) -> list[Entry]:
@@ -62,7 +76,7 @@ def chain(db: apsw.Connection, entry: Entry) -> list[Entry] | None:
 def between(db: apsw.Connection, first: int, last: int) -> Iterator[tuple[int, int, bytes]]:
     """(ino, parent, name) of all entries with numbers from `first` to `last`, whatever their namespace, in order."""
     rows = db.execute("SELECT ino, parent, name FROM entries WHERE ino BETWEEN ? AND ? ORDER BY ino", (first, last))
-    for ino, parent, name in rows:
+    for ino, parent, name in rows:  # noqa: UP028 - each row typed as it goes
         yield ino, parent, name
 
 
