@@ -42,7 +42,7 @@ class Outlook(NamedTuple):
 
 def outlook(passages: Sequence[Passage], ranking: Ranking) -> Outlook:
     """The probability that the answer is in the passages."""
-    if not ranking.candidates or not ranking.weights:
+    if not ranking.candidates:
         return Outlook(0.0, {})
     near = max(passages, key=lambda passage: passage.item.similarity or 0.0)
     if ranking.context is None or near.item.similarity is None:

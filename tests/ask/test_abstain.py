@@ -18,7 +18,7 @@ def outlook(
 
 
 def test_nothing_to_go_by_is_hopeless() -> None:
-    assert outlook("Who?").hopeless  # no term in the question
+    assert outlook("Who?").refuse  # no term in the question
     assert abstain.outlook([], selection.rank("Who built it?", [], None, Cancel())).hopeless
 
 
