@@ -10,7 +10,7 @@ Names and remainders are text here; bytes that are not UTF-8 are carried as surr
 
 from typing import Final, NamedTuple
 
-from libraryfs.errors import InvalidPath
+from libraryfs.errors import InvalidPath, InvalidRequest
 
 SECTIONS: Final = (
     "charter",
@@ -29,6 +29,7 @@ SECTIONS: Final = (
 AGENT_SECTION: Final = "memory"
 CONTROL_NAMES: Final = frozenset({".ask", ".eval", ".tree", ".drilldown"})
 MAX_SEGMENT_BYTES: Final = 255
+MAX_PRINCIPAL: Final = 255
 GENERAL_TYPES: Final = frozenset({"semantic", "episodic", "emotional", "reflective"})
 
 SECTION_OF_TYPE: Final = {
@@ -163,3 +164,12 @@ def check_namespace_name(name: str) -> None:
         name.encode()
     except UnicodeEncodeError:
         raise InvalidPath(f"{name!r}: the name of a ring or an agent is valid Unicode") from None
+
+
+def check_principal(name: str) -> str:
+    """The name of a principal, as it is. Raises InvalidRequest when it is empty, too long, or cannot be printed."""
+    if not name.strip() or not name.isprintable() or len(name) > MAX_PRINCIPAL:
+        raise InvalidRequest(
+            f"{name[:80]!r}: a principal is a name of at most {MAX_PRINCIPAL} characters, for example alice"
+        )
+    return name

@@ -29,8 +29,8 @@ from pydantic import (
     model_validator,
 )
 
-from libraryfs.errors import InvalidPath
-from libraryfs.paths import parse_namespace
+from libraryfs.errors import InvalidPath, InvalidRequest
+from libraryfs.paths import check_principal, parse_namespace
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _FRACTION: Final = re.compile(r"[.,](\d+)")
@@ -84,6 +84,13 @@ def _check_unicode(value: str) -> str:
     return value
 
 
+def _check_principal(value: str) -> str:
+    try:
+        return check_principal(value)
+    except InvalidRequest as error:
+        raise ValueError(str(error)) from None
+
+
 @lru_cache(maxsize=1024)
 def _check_namespace(value: str) -> str:
     try:
@@ -97,6 +104,7 @@ Nanoseconds = Annotated[int, BeforeValidator(to_nanoseconds), PlainSerializer(is
 RowId = Annotated[str, Field(min_length=1, max_length=1000), AfterValidator(_check_id)]
 Label = Annotated[str, Field(min_length=1, max_length=255), AfterValidator(_check_unicode)]
 MemoryType = Annotated[str, Field(min_length=1, max_length=100), AfterValidator(_check_unicode)]
+Principal = Annotated[str, AfterValidator(_check_principal)]
 NamespacePath = Annotated[str, AfterValidator(_check_namespace)]
 
 
@@ -203,7 +211,7 @@ class GrantRow(_Row):
     """A principal's access to a whole ring or agent."""
 
     store: Literal["grant"] = "grant"
-    principal: Label
+    principal: Principal
     path: NamespacePath
 
 

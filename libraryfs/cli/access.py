@@ -4,7 +4,7 @@ import click
 
 from libraryfs.cli.options import common_of
 from libraryfs.cli.output import print_json
-from libraryfs.errors import InvalidRequest, PathNotFound
+from libraryfs.errors import PathNotFound
 from libraryfs.paths import parse_namespace
 from libraryfs.store import access, namespaces
 
@@ -12,13 +12,11 @@ from libraryfs.store import access, namespaces
 def change_access(context: click.Context, principal: str, path: str, *, give: bool) -> bool | None:
     """Grant or revoke. Whether that changed something; None when --json has printed it.
 
-    Raises PathNotFound when there is no such ring or agent, InvalidPath, InvalidRequest, SnapshotError.
+    Raises PathNotFound when there is no such ring or agent, InvalidPath, SnapshotError.
     """
     common = common_of(context)
     common.start_logging()
     kind, name = parse_namespace(path)
-    if not principal.strip() or not principal.isprintable():
-        raise InvalidRequest(f"{principal!r}: a principal is a name, for example alice")
     with common.open(write=True) as snapshot, snapshot.transaction() as db:
         namespace = namespaces.find(db, kind, name)
         if namespace is None:

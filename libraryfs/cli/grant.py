@@ -3,7 +3,7 @@
 import click
 
 from libraryfs.cli.access import change_access
-from libraryfs.cli.options import LIBRARY_PATH, json_option, logging_options, snapshot_option
+from libraryfs.cli.options import LIBRARY_PATH, PRINCIPAL, json_option, logging_options, snapshot_option
 
 EPILOG = """\b
 Example:
@@ -12,7 +12,7 @@ Example:
 
 
 @click.command("grant", epilog=EPILOG)
-@click.argument("principal")
+@click.argument("principal", type=PRINCIPAL)
 @click.argument("path", type=LIBRARY_PATH)
 @snapshot_option
 @json_option

@@ -11,6 +11,7 @@ from typing import Final
 import click
 
 from libraryfs.cli.options import FILE_PATH, LOG_LEVELS, Common, login_name
+from libraryfs.paths import check_principal
 
 _ON_OR_OFF: Final = frozenset(
     ("auto", "user", "users", "owner", "group", "dev", "suid", "exec", "atime", "relatime", "diratime", "lazytime")
@@ -88,7 +89,7 @@ def command(
     made = MountOptions(
         snapshot=snapshot,
         mountpoint=mountpoint,
-        principal=own.get("as") or login_name(),
+        principal=check_principal(own.get("as") or login_name()),
         foreground="foreground" in own,
         allow_other="allow_other" in own,
         log_file=Path(own["log_file"]) if own.get("log_file") else None,

@@ -12,6 +12,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from libraryfs.errors import LibraryError
+from libraryfs.paths import check_principal
 from libraryfs.settings import settings
 
 if TYPE_CHECKING:
@@ -131,11 +132,25 @@ def json_option(command: Decorated) -> Decorated:
     return _shared("--json", is_flag=True, help="Print JSON.")(command)
 
 
+class PrincipalType(click.ParamType[str]):
+    """The name of a principal."""
+
+    name = "principal"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The name as it is. Raises InvalidRequest."""
+        return check_principal(value)
+
+
+PRINCIPAL: Final = PrincipalType()
+
+
 def as_option(command: Decorated) -> Decorated:
     """--as PRINCIPAL, given to the command as `principal`."""
     return click.option(
         "--as",
         "principal",
+        type=PRINCIPAL,
         metavar="PRINCIPAL",
         default=login_name,
         show_default="your login name",

@@ -147,7 +147,8 @@ WRONG = [
     ),
     (MEMORY | {"title": "again"}, "has the id of"),
     (EDGE | {"kind": ""}, "kind: String should have at least 1 character"),
-    ({"store": "grant", "principal": "", "path": "/ring/dev"}, "principal: String should have"),
+    ({"store": "grant", "principal": "", "path": "/ring/dev"}, "principal: '': a principal is a name"),
+    ({"store": "grant", "principal": "a\nb", "path": "/ring/dev"}, "a principal is a name"),
 ]
 
 
