@@ -13,7 +13,7 @@ import pytest
 
 HOME = Path(__file__).resolve().parent.parent
 PACKAGE = HOME / "libraryfs"
-BASE = {"nodes", "rows", "paths", "errors", "settings", "jsontext"}
+BASE = {"frontmatter", "nodes", "rows", "paths", "errors", "settings", "jsontext"}
 MAY_IMPORT = {
     "cli": {"cli", "mount", "evals", "ask", "ingest", "models", "library", "store", *BASE},
     "mount": {"mount", "evals", "ask", "library", "store", *BASE},
@@ -238,7 +238,7 @@ def test_every_package_used_is_declared() -> None:
 
 
 def _import_names(requirements: list[str]) -> set[str]:
-    special = {"pyyaml": "yaml", "python_frontmatter": "frontmatter", "markdown_it_py": "markdown_it"}
+    special = {"pyyaml": "yaml", "markdown_it_py": "markdown_it"}
     special |= {"llama_cpp_python": "llama_cpp"}
     names = {re.split(r"[^\w.-]", text)[0].lower().replace("-", "_") for text in requirements}
     return {special.get(name, name) for name in names} | {"referencing"}

@@ -8,12 +8,13 @@ import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from libraryfs import frontmatter
+
 # Full stops that need a space after them, and those of scripts that need none (CJK, danda, Arabic, Ethiopic, …).
 _NEEDS_SPACE: Final = ".!?…\u0589\u061f\u06d4\u0964\u0965\u0f0d\u0f0e\u1362\u1367\u1368\u17d4\u17d5"
 _NEEDS_NONE: Final = "。！？｡．\u104b"
 _END: Final = re.compile(rf"(?:[{_NEEDS_SPACE}]+[\"'”’»)\]]*(?=\s)|[{_NEEDS_NONE}]+[”’」』）]*)\s*")
 _BLOCK: Final = re.compile(r"^(?:\s*$|\s*(?:[-*+•]|\d{1,3}[.)])\s|#{1,6}\s|\s*\||```|~~~|---+\s*$|===+\s*$|>\s)")
-_FRONT_MATTER: Final = re.compile(r"\A---[ \t]*\r?\n.*?^---[ \t]*\r?$\n?", re.DOTALL | re.MULTILINE)
 _KEY_LINE: Final = re.compile(r"^[\w .-]{1,40}:\s")
 _SHORT: Final = re.compile(
     r"\b(?:[^\W\d_]|Mr|Mrs|Ms|Dr|St|Sr|Jr|Prof|vs|etc|e\.g|i\.e|cf|al|No|Nr|Inc|Ltd|Co|ca|approx|Fig|bzw|usw|z\.B)\.$"
@@ -46,8 +47,8 @@ def split(source: str) -> list[Sentence]:
 
 
 def _blocks(source: str) -> Iterator[tuple[int, int]]:
-    front = _FRONT_MATTER.match(source)
-    position = front.end() if front else 0
+    front = frontmatter.find(source)
+    position = front.end if front else 0
     start = position
     fenced = False
     for line in re.finditer(r"[^\n]*(?:\n|\Z)", source[position:]):

@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
+from libraryfs import frontmatter
+
 VERSION: Final = 1
 """Moves when the same text would be cut in another way; what an older version cut is embedded again."""
 
@@ -21,7 +23,6 @@ MAX_CHARACTERS: Final = 2000
 
 # After the end of a sentence, or between lines; after full-width punctuation no space follows.
 _BOUNDARY: Final = re.compile(r"(?<=[.!?])[\"')\]]?\s+|(?<=[。！？；])|\n+")
-_FRONT_MATTER: Final = re.compile(r"\A\ufeff?---[ \t]*\r?\n.*?^---[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE)
 
 Offsets = Sequence[tuple[int, int]]
 Tokenize = Callable[[str], Offsets]
@@ -51,10 +52,10 @@ def chunk(text: str, tokenize: Tokenize, window: int, prefix: str = "") -> list[
 
 def _parts(text: str) -> list[Chunk]:
     """The front matter, if any, apart from the rest, so that neither waters down the other."""
-    found = _FRONT_MATTER.match(text)
-    if found is None or found.end() >= len(text):
+    found = frontmatter.find(text)
+    if found is None or found.end >= len(text):
         return [Chunk(0, len(text))]
-    return [Chunk(0, found.end()), Chunk(found.end(), len(text))]
+    return [Chunk(0, found.end), Chunk(found.end, len(text))]
 
 
 def _pieces(text: str, part: Chunk, starts: Sequence[int], limit: int) -> list[tuple[int, int, int]]:

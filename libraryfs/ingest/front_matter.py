@@ -1,4 +1,4 @@
-"""Front matter: the YAML block between two `---` lines at the head of a Markdown file, as fields and metadata.
+"""What the front matter of a memory says: fields and metadata.
 
 The block is read, never removed: a file's content stays as it is. A block that is not a mapping (a text between two
 thematic breaks) is no front matter; one that is not YAML is an error with its line.
@@ -14,19 +14,14 @@ from typing import Any, Final, NamedTuple
 import yaml
 from pydantic import TypeAdapter, ValidationError
 
+from libraryfs import frontmatter
 from libraryfs.errors import InvalidSource
 from libraryfs.rows import MemoryType, RowId, complaint, to_nanoseconds
-
-try:
-    from yaml import CSafeLoader as Loader  # PyYAML built with libyaml: about ten times faster
-except ImportError:  # pragma: no cover
-    from yaml import SafeLoader as Loader  # type: ignore[assignment]
 
 HEAD_BYTES: Final = 64 * 1024
 """Front matter is looked for in so much of a file; a longer block is refused."""
 
-_OPEN: Final = re.compile(rb"(?:\xef\xbb\xbf)?---[ \t]*\r?\n")
-_CLOSE: Final = re.compile(rb"^(?:---|\.\.\.)[ \t]*\r?$", re.MULTILINE)
+_RAW: Final = re.compile(r"[\udc80-\udcff]")  # a byte that is no UTF-8
 _MAX_VALUES: Final = 10_000
 _MAX_NESTING: Final = 64
 _ID: Final[TypeAdapter[str]] = TypeAdapter(RowId)
@@ -54,27 +49,25 @@ def read(head: bytes, where: str) -> FrontMatter:
 
     Raises InvalidSource with file and line: not UTF-8, not YAML, or a field of a wrong type.
     """
-    opening = _OPEN.match(head)
-    if not opening:
-        return FrontMatter()
-    closing = _CLOSE.search(head, opening.end())
-    if not closing:
-        if len(head) < HEAD_BYTES:
-            return FrontMatter()  # one thematic break at the top, nothing that ends a block
+    text = head.decode("utf-8", "surrogateescape")
+    block = frontmatter.find(text)
+    if block is None:
+        if len(head) < HEAD_BYTES or not frontmatter.is_open(text):
+            return FrontMatter()  # at most one thematic break at the top, nothing that ends a block
         raise InvalidSource(
             f"{where}:1: front matter that does not end within {HEAD_BYTES // 1024} KiB; close it with ---"
         )
-    block = head[opening.end() : closing.start()]
-    try:
-        text = block.decode()
-    except UnicodeDecodeError as error:
-        line = block.count(b"\n", 0, error.start) + 2
-        raise InvalidSource(f"{where}:{line}: front matter is not UTF-8; save the file as UTF-8") from None
-    return _fields(text, where)
+    if raw := _RAW.search(block.yaml):
+        line = block.yaml.count("\n", 0, raw.start()) + 2
+        raise InvalidSource(f"{where}:{line}: front matter is not UTF-8; save the file as UTF-8")
+    return _fields(block.yaml, where)
 
 
 def _fields(text: str, where: str) -> FrontMatter:
-    node, data = _load(text, where)
+    try:
+        node, data = frontmatter.load(text)
+    except frontmatter.NotYaml as error:
+        raise InvalidSource(f"{where}:{error.line}: {error.reason}") from None
     if not isinstance(node, yaml.MappingNode) or not isinstance(data, dict):
         return FrontMatter()
     nodes = {key.value: value for key, value in node.value if isinstance(key, yaml.ScalarNode)}
@@ -96,25 +89,6 @@ def _fields(text: str, where: str) -> FrontMatter:
     except (ValueError, RecursionError):
         raise InvalidSource(f"{where}:1: front matter holds too many values, or refers to itself") from None
     return FrontMatter(**found)
-
-
-def _load(text: str, where: str) -> tuple[yaml.Node | None, object]:
-    """The YAML tree, which has each value as it is written, and what it means."""
-    loader = None
-    try:
-        loader = Loader(text)
-        node = loader.get_single_node()
-        return node, None if node is None else loader.construct_document(node)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        line = mark.line + 2 if mark else 1
-        raise InvalidSource(f"{where}:{line}: front matter is not YAML: {error.problem or error.context}") from None
-    except (yaml.YAMLError, ValueError, OverflowError, RecursionError) as error:
-        reason = " ".join(str(error).split())
-        raise InvalidSource(f"{where}:1: front matter cannot be read: {reason[:200]}") from None
-    finally:
-        if loader is not None:
-            loader.dispose()
 
 
 def _text(node: yaml.Node | None, key: str, where: str) -> str | None:

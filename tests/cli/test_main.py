@@ -250,7 +250,7 @@ def test_start_imports_only_what_a_command_uses(environment: dict[str, str]) -> 
         "jsonschema",
         "markdown_it",
         "sqlite_vec",
-        "frontmatter",
+        "yaml",
     ]
     done = subprocess.run(
         [sys.executable, "-c", program, *heavy], env=environment, capture_output=True, text=True, timeout=60, check=True

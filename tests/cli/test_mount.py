@@ -134,7 +134,6 @@ def test_start_of_a_mount_imports_what_it_uses(
         "rich",
         "jsonschema",
         "markdown_it",
-        "frontmatter",
         "yaml",
         "sqlite_vec",
         "llama_cpp",
@@ -162,9 +161,7 @@ def test_systemd_unit(cli: Run, snapshot: Path, tmp_path: Path) -> None:
     assert Path(words[0]).is_absolute()
     assert words[words.index("mount") + 1] == str(tmp_path / "my $mount%h")
     assert {f"--snapshot={snapshot}", "--as=alice", "--foreground", "--allow-other", "--log-level=info"} <= set(words)
-    assert unit["Service"]["ExecStartPre"].startswith(
-        "-mkdir -p "
-    )  # fails on a dead mount, which ExecStart recovers
+    assert unit["Service"]["ExecStartPre"].startswith("-mkdir -p ")  # fails on a dead mount, which ExecStart recovers
     assert unit["Install"]["WantedBy"] == "default.target"
     assert not (tmp_path / "my $mount%h").exists()
 

@@ -1,16 +1,13 @@
 """The front matter of an eval set: YAML between two `---` lines, read into options, each error with its line."""
 
-import re
 from typing import Any, Final, Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from libraryfs import paths
+from libraryfs import frontmatter, paths
 from libraryfs.errors import EvalSetError, InvalidPath
 
-_FRONT: Final = re.compile(r"---[ \t]*\n(.*?)(?:^|\n)(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
-_OPEN: Final = re.compile(r"---[ \t]*(?:\n|\Z)")
 _OTHERS: Final = frozenset({"title", "id", "description", "metadata", "tags", "author", "date"})
 """Keys that belong to the document, not to the eval."""
 
@@ -45,15 +42,15 @@ def read_front_matter(text: str) -> tuple[Options, str]:
 
     Raises EvalSetError with the line: not closed, not YAML, not a mapping, a key twice or unknown, a value refused.
     """
-    if not _OPEN.match(text):
+    if not frontmatter.is_open(text):
         return Options(), text
-    match = _FRONT.match(text)
-    if match is None:
+    block = frontmatter.find(text)
+    if block is None:
         raise EvalSetError("line 1: front matter that is not closed; end it with a line '---'")
-    values, lines = _mapping(match[1])
-    blank = "\n" * match[0].count("\n")
+    values, lines = _mapping(block.yaml)
+    blank = "\n" * text.count("\n", 0, block.end)
     try:
-        return Options.model_validate(values), blank + text[match.end() :]
+        return Options.model_validate(values), blank + text[block.end :]
     except ValidationError as error:
         first = error.errors()[0]
         key = str(first["loc"][0])
@@ -66,17 +63,12 @@ def read_front_matter(text: str) -> tuple[Options, str]:
 def _mapping(source: str) -> tuple[dict[str, Any], dict[str, int]]:
     """The options' values, and each key's line in the whole text (the front matter starts in line 2)."""
     try:
-        node = yaml.compose(source, Loader=yaml.SafeLoader)
-        values = yaml.safe_load(source)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        line = mark.line + 2 if mark else 2
-        raise EvalSetError(f"line {line}: the front matter is not YAML: {error.problem or error.context}") from None
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise EvalSetError(f"line 2: the front matter is not YAML: {str(error).splitlines()[0]}") from None
+        node, values = frontmatter.load(source)
+    except frontmatter.NotYaml as error:
+        raise EvalSetError(f"line {error.line}: {error.reason}") from None
     if node is None:
         return {}, {}
-    if not isinstance(node, yaml.MappingNode):
+    if not isinstance(node, yaml.MappingNode) or not isinstance(values, dict):
         raise EvalSetError("line 2: the front matter is not a mapping; write options as 'name: value'")
     lines: dict[str, int] = {}
     for key, _ in node.value:
