@@ -85,5 +85,7 @@ def reader_is_ending(sid: int, mountpoint: bytes, name: bytes) -> bool:
 
 
 def _holds(pid: int, mountpoint: bytes, name: bytes) -> bool:
+    # "(deleted)": the name leads to another inode by now, for another session has asked something
+    ends = (b"/" + name, b"/" + name + b" (deleted)")
     links = [os.readlink(link.path) for link in os.scandir(f"/proc/{pid}/fd".encode())]
-    return any(link.startswith(mountpoint + b"/") and link.endswith(b"/" + name) for link in links)
+    return any(link.startswith(mountpoint + b"/") and link.endswith(ends) for link in links)

@@ -186,6 +186,15 @@ def test_a_reader_on_a_shared_handle_can_leave(live: Slow) -> None:
     assert time.monotonic() - started < 5
 
 
+def test_a_reader_can_leave_after_others_have_asked(live: Slow) -> None:
+    """The handle's name leads to another session's answer by then."""
+    others = "setsid sh -c 'echo 0 other > .slow; cat .slow'"
+    script = f"exec 3<>.slow; echo '8 own' >&3; {others}; timeout -s INT 1 cat <&3; echo $?"
+    started = time.monotonic()
+    assert sh(script, live.point, session=True) == "first other\nsecond other\nfirst own\n124\n"
+    assert time.monotonic() - started < 5
+
+
 def test_two_wait_and_one_leaves(live: Slow) -> None:
     """The other one gets the answer."""
     script = "echo '1.5 both' > .slow; timeout -s INT 0.5 cat .slow & cat .slow; wait"
