@@ -106,7 +106,7 @@ def test_junit_of_a_failed_run(world: World) -> None:
 
 def test_the_built_in_judge_says_how_good_it_is() -> None:
     words = BUILT_IN_JUDGE.in_words()
-    assert f"agrees with them on {100 * BUILT_IN_JUDGE.agreement:.0f} %, kappa {BUILT_IN_JUDGE.kappa:.2f}" in words
+    assert f"agrees with them on {100 * BUILT_IN_JUDGE.agreement:.0f} %, kappa {BUILT_IN_JUDGE.kappa:.3f}" in words
     better = BUILT_IN_JUDGE.kappa > BUILT_IN_JUDGE.substring_kappa
     assert better or "not better than substring" in words
 
