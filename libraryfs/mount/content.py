@@ -51,8 +51,25 @@ class Content:
         return data
 
 
-def attributes_of(library: Library, entry: Entry) -> dict[bytes, bytes]:
-    """The extended attributes of an entry, by full name; as many as the kernel takes in one list."""
+class ExtendedAttributes:
+    """The extended attributes of entries. Those of one are kept until the next, since a tool asks for one by one."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        self._key: tuple[Library, int, int] | None = None
+        self._listed: dict[bytes, bytes] = {}
+
+    def of(self, ino: int) -> dict[bytes, bytes]:
+        """By full name; as many as the kernel takes in one list. Raises PathNotFound when the row is gone or hidden."""
+        library = self._view.library
+        entry = library.entry(ino)
+        key = (library, library.snapshot.data_version(), ino)
+        if key != self._key:
+            self._key, self._listed = key, _listed(library, entry)
+        return self._listed
+
+
+def _listed(library: Library, entry: Entry) -> dict[bytes, bytes]:
     listed: dict[bytes, bytes] = {}
     room = MAX_LIST
     for name, value in library.attributes(entry).items():

@@ -10,7 +10,7 @@ from pyfuse3 import EntryAttributes, FileInfo, FUSEError, RequestContext
 
 from libraryfs.errors import PathNotFound
 from libraryfs.mount.attributes import PAGE, Attributes
-from libraryfs.mount.content import PREFIX, Content, attributes_of
+from libraryfs.mount.content import PREFIX, Content, ExtendedAttributes
 from libraryfs.mount.controls import CONTROL_BASE, Controls
 from libraryfs.mount.guard import handler, silent
 from libraryfs.mount.listing import Listing
@@ -49,6 +49,7 @@ class Operations(Refusals):
         self.requests = requests
         self._view = view
         self._content = content
+        self._extended = ExtendedAttributes(view)
         self._controls = controls
         self._attributes = attributes
         self._connected = connected
@@ -208,8 +209,7 @@ class Operations(Refusals):
             return self.requests.as_json()
         value = None
         if name.startswith(PREFIX) and inode < CONTROL_BASE:
-            library = self._view.library
-            value = attributes_of(library, library.entry(inode)).get(name)
+            value = self._extended.of(inode).get(name)
         if value is None:
             raise FUSEError(pyfuse3.ENOATTR)
         return value
@@ -219,5 +219,4 @@ class Operations(Refusals):
         """The names of an entry's attributes."""
         if inode >= CONTROL_BASE:
             return []
-        library = self._view.library
-        return list(attributes_of(library, library.entry(inode)))
+        return list(self._extended.of(inode))

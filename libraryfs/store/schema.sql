@@ -173,7 +173,10 @@ CREATE TRIGGER IF NOT EXISTS entry_moved AFTER UPDATE OF parent, name ON entries
 WHEN OLD.parent <> NEW.parent OR OLD.name <> NEW.name BEGIN
     INSERT INTO changes (op, ino, parent, name, namespace_id)
     VALUES (3, OLD.ino, OLD.parent, OLD.name, OLD.namespace_id), (1, NEW.ino, NEW.parent, NEW.name, NEW.namespace_id);
-    UPDATE entries SET mtime_ns = max(mtime_ns, CAST(unixepoch('subsec') * 1000 AS INTEGER) * 1000000)
+    -- A charter that is elected comes from the hidden side of its own section: its folder then has its time, so that a
+    -- rebuilt snapshot is the same.
+    UPDATE entries SET mtime_ns = max(mtime_ns, CASE WHEN OLD.parent = -NEW.parent THEN NEW.mtime_ns
+        ELSE CAST(unixepoch('subsec') * 1000 AS INTEGER) * 1000000 END)
     WHERE ino IN (OLD.parent, NEW.parent);
 END;
 CREATE TRIGGER IF NOT EXISTS entry_changed AFTER UPDATE OF size, mtime_ns, ctime_ns, digest ON entries

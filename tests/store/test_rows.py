@@ -196,3 +196,10 @@ def test_foreign_inode_clash_is_refused(build: Builder) -> None:
     with pytest.raises(ValueError, match="change the id"):
         build.memory("/ring/dev", "m")
     assert isinstance(build.db, apsw.Connection)
+
+
+def test_a_charters_folder_has_the_charters_time_in_every_rebuilt_snapshot(build: Builder) -> None:
+    build.memory("/ring/dev", "c", "charter", updated_at="2020-01-01")
+    folder = entries.get(build.db, inodes.section_ino("/ring/dev", "charter"))
+    assert folder is not None
+    assert folder.mtime_ns == rows.to_nanoseconds("2020-01-01")
