@@ -24,6 +24,7 @@ from libraryfs.mount.attributes import Attributes
 from libraryfs.mount.control import MAX_REQUEST, ControlKind
 from libraryfs.mount.exchange import MAX_UNFINISHED, Exchange, Runner
 from libraryfs.mount.handles import Handle, Private, Reader, Writer
+from libraryfs.mount.privates import PRIVATE_INO, Place, Privates
 from libraryfs.mount.processes import session_of
 from libraryfs.mount.sessions import FIRST_INO, Key, Sessions
 from libraryfs.mount.view import View
@@ -52,6 +53,7 @@ class Controls:
     ) -> None:
         self.walks = Walks()
         self.sessions = Sessions(self.walks)
+        self._privates = Privates()
         self._kinds = {kind.name: kind for kind in kinds}
         self._by_number = {kind.number: kind for kind in kinds}
         self._view = view
@@ -78,6 +80,9 @@ class Controls:
     async def lookup(self, folder: Entry, name: bytes, ctx: RequestContext) -> EntryAttributes:
         """A control file, as the caller's session sees it."""
         kind = self._kinds[name]
+        own = self._privates.promised(ctx.pid, Place(kind.number, folder.ino))
+        if own is not None:
+            return self._show(own, 0, folder.mtime_ns)
         exchange = self.sessions.newest(Key(kind.number, folder.ino, session_of(ctx.uid, ctx.pid)), ctx.pid)
         if exchange is not None and exchange.ino is not None:
             return self._show(exchange.ino, exchange.size, exchange.changed_ns)
@@ -86,25 +91,27 @@ class Controls:
 
     async def getattr(self, ino: int, ctx: RequestContext) -> EntryAttributes:
         """The attributes of a control file."""
-        if ino >= FIRST_INO:
+        if FIRST_INO <= ino < PRIVATE_INO:
             exchange = self._exchange(ino)
             return self._show(ino, exchange.size, exchange.changed_ns)
         kind, folder = self._place(ino)
+        if ino >= PRIVATE_INO:
+            return self._show(ino, 0, folder.mtime_ns)
         idle = await self._runner.idle(kind, folder.ino)
         return self._show(ino, len(idle), folder.mtime_ns)
 
     async def open(self, ino: int, flags: int, ctx: RequestContext) -> FileInfo:
         """A handle. To read by path, it comes when the session's answer is there."""
-        if ino >= FIRST_INO:
-            exchange = self._exchange(ino)
-            kind, folder = exchange.kind, self._view.library.entry(exchange.folder)
-        else:
-            kind, folder = self._place(ino)
+        kind, folder = self._place(ino)
         session = session_of(ctx.uid, ctx.pid)
         key = Key(kind.number, folder.ino, session)
         mode = flags & os.O_ACCMODE
         if mode == os.O_RDWR:
-            return self._handle(Private(kind, folder.ino, session.sid))
+            if ino < PRIVATE_INO:
+                self._privates.promise(ctx.pid, Place(kind.number, folder.ino))
+                raise FUSEError(errno.ESTALE)
+            self._privates.opened(ino, ctx.pid)
+            return self._handle(Private(kind, folder.ino, session.sid, ino))
         if mode == os.O_WRONLY:
             if flags & os.O_TRUNC:
                 self.sessions.drop(key)
@@ -115,7 +122,7 @@ class Controls:
         data = await self._answer(asked, ctx.pid)
         if asked.ino == ino and data:
             await self._store(ino, data)
-        return self._handle(Reader(data))
+        return self._handle(Reader(data), keep_cache=asked.ino == ino)
 
     async def read(self, fh: int, offset: int, size: int) -> bytes:
         """Bytes of an answer."""
@@ -147,14 +154,21 @@ class Controls:
         handle = self._handles.pop(fh)
         if isinstance(handle, Writer) and handle.exchange is not None:
             self._commit(handle.exchange)
-        elif isinstance(handle, Private) and handle.exchange is not None:
-            handle.exchange.cancel()
+        elif isinstance(handle, Private):
+            self._privates.released(handle.ino)
+            if handle.exchange is not None:
+                handle.exchange.cancel()
 
     def _place(self, ino: int) -> tuple[ControlKind, Entry]:
-        kind = self._by_number.get(ino >> 60)
-        if kind is None:
+        place: Place | None = Place(ino >> 60, ino & FOLDER_MASK)
+        if ino >= PRIVATE_INO:
+            place = self._privates.place(ino)
+        elif ino >= FIRST_INO:
+            exchange = self._exchange(ino)
+            place = Place(exchange.kind.number, exchange.folder)
+        if place is None or place.kind not in self._by_number:
             raise FUSEError(errno.ESTALE)
-        return kind, self._view.library.entry(ino & FOLDER_MASK)
+        return self._by_number[place.kind], self._view.library.entry(place.folder)
 
     def _exchange(self, ino: int) -> Exchange:
         exchange = self.sessions.by_ino(ino)
@@ -166,10 +180,10 @@ class Controls:
     def _show(self, ino: int, size: int, changed_ns: int) -> EntryAttributes:
         return self._attributes.control(ino, size, changed_ns, shared=self._shared)
 
-    def _handle(self, handle: Handle) -> FileInfo:
+    def _handle(self, handle: Handle, *, keep_cache: bool = False) -> FileInfo:
         number = next(self._numbers)
         self._handles[number] = handle
-        return FileInfo(fh=number, direct_io=True, keep_cache=True)
+        return FileInfo(fh=number, direct_io=True, keep_cache=keep_cache)
 
     def _begin(self, handle: Writer | Private) -> Exchange:
         if self._runner.unfinished >= MAX_UNFINISHED:

@@ -34,6 +34,8 @@ class Private:
     kind: ControlKind
     folder: int
     sid: int
+    ino: int
+    """A number of its own (privates.py)."""
     exchange: Exchange | None = None
     idle: bytes | None = None
     cursor: int = field(default=0)

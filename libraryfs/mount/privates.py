@@ -1,0 +1,102 @@
+"""Inode numbers of control files that are open for reading and writing: one for each such handle.
+
+The kernel keeps one size and one set of pages an inode, and sendfile(2) and splice(2) read through those, whatever the
+handle is. On the file's own inode they would cut a handle's answer to another size, and keep it for others to read. On
+an inode of its own, of size 0, they read nothing.
+
+An inode number is chosen in a look-up, which does not tell what the file will be opened for. So the first `open` is
+answered with ESTALE: the kernel then looks the name up again, for the same thread, and opens what it gets.
+"""
+
+import time
+from collections import OrderedDict
+from dataclasses import dataclass
+from itertools import count
+from typing import Final, NamedTuple
+
+from libraryfs.mount.sessions import FIRST_INO
+
+PRIVATE_INO: Final = FIRST_INO | 1 << 59
+"""Numbers from here on are these; those below, down to FIRST_INO, are of answers that are read by path."""
+
+KEPT_PROMISES: Final = 1024
+PROMISE_SECONDS: Final = 2.0
+"""The kernel comes back at once, or never: when the opener was killed on the way."""
+
+
+class Place(NamedTuple):
+    """One control file."""
+
+    kind: int
+    folder: int
+
+
+@dataclass
+class Promise:
+    """A number that a thread gets at its next look-up of the file.
+
+    `claims`: how many opens it is for. More than one where the kernel cannot tell us threads, and all of them are 0.
+    """
+
+    place: Place
+    ino: int
+    until: float  # seconds, monotonic
+    claims: int = 1
+
+
+class Privates:
+    """The numbers in use, and those that are promised."""
+
+    def __init__(self) -> None:
+        self._numbers = count(PRIVATE_INO)
+        self._places: dict[int, Place] = {}
+        self._handles: dict[int, int] = {}
+        self._promises: OrderedDict[int, Promise] = OrderedDict()  # by thread
+
+    def promise(self, pid: int, place: Place) -> None:
+        """The thread's next look-up of this file gets a number of its own."""
+        if self.promised(pid, place) is not None:
+            self._promises[pid].claims += 1
+            return
+        self._withdraw(pid)
+        ino = next(self._numbers)
+        self._places[ino] = place
+        self._promises[pid] = Promise(place, ino, time.monotonic() + PROMISE_SECONDS)
+        if len(self._promises) > KEPT_PROMISES:
+            self._withdraw(next(iter(self._promises)))
+
+    def promised(self, pid: int, place: Place) -> int | None:
+        """The number that this look-up gets; None when nothing was promised."""
+        promise = self._promises.get(pid)
+        if promise is None or promise.place != place:
+            return None
+        if promise.until < time.monotonic():
+            self._withdraw(pid)
+            return None
+        return promise.ino
+
+    def place(self, ino: int) -> Place | None:
+        """The file of a number; None when it is in use no more."""
+        return self._places.get(ino)
+
+    def opened(self, ino: int, pid: int) -> None:
+        """One more handle on the number."""
+        self._handles[ino] = self._handles.get(ino, 0) + 1
+        promise = self._promises.get(pid)
+        if promise is not None and promise.ino == ino:
+            promise.claims -= 1
+            if not promise.claims:
+                del self._promises[pid]
+
+    def released(self, ino: int) -> None:
+        """One handle fewer; the last one takes the number with it."""
+        self._handles[ino] -= 1
+        if not self._handles[ino]:
+            del self._handles[ino]
+            if all(promise.ino != ino for promise in self._promises.values()):
+                del self._places[ino]
+
+    def _withdraw(self, pid: int) -> None:
+        promise = self._promises.pop(pid, None)
+        if promise is not None and promise.ino not in self._handles:
+            del self._places[promise.ino]
