@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
@@ -28,27 +29,29 @@ from hypothesis.stateful import (
 
 from libraryfs.errors import LibraryError
 from libraryfs.library.resolver import Library
-from libraryfs.mount.control import MAX_REQUEST, Call, render_error, wants_json
+from libraryfs.mount.control import MAX_REQUEST, Call, ControlKind, render_error, wants_json
 from libraryfs.mount.walk_controls import TreeControl
 from libraryfs.store import keywords
 from tests.mount.live import Live
+from tests.mount.slow import SlowControl
 from tests.store.build import Builder
 
 CROWD = 200
 FOLDERS = ("", "ring", "ring/dev", "ring/dev/decisions")
-NO_MODELS = {"LIBRARYFS_EMBEDDER": "none", "LIBRARYFS_LLM": "none"}
 
 
 @pytest.fixture(scope="module")
 def live(module_build: Builder, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
-    """A mount that asks by keywords, of a ring with a fact for each of the crowd."""
+    """A mount that asks by keywords, of a ring with a fact for each of the crowd; with `.slow`."""
     module_build.namespace("/ring/dev", "me")
     for n in range(CROWD):
         text = f"The gauge zebra{n} is read on floor {n * 7}.\n"
         module_build.memory("/ring/dev", f"z{n}", "decision", title=f"Gauge {n}", content=text)
     with module_build.snapshot.transaction() as db:
         keywords.index_queued(db)
-    with Live(module_build.path, tmp_path_factory.mktemp("handles") / "mount", environment=NO_MODELS) as live:
+    folder = tmp_path_factory.mktemp("handles")
+    environment = {"LIBRARYFS_EMBEDDER": "none", "LIBRARYFS_LLM": "none", "SLOW_LOG": str(folder / "noted")}
+    with Live(module_build.path, folder / "mount", environment=environment) as live:
         yield live
 
 
@@ -125,19 +128,25 @@ class Open:
 
 WORKERS = st.integers(0, 2)
 FOLDER = st.sampled_from(FOLDERS)
-PIECES = st.sampled_from(
-    [b'{"depth": 1}', b'{"depth": 2}', b'{"depth": 99}', b'{"depth": "x"}', b'{"dep', b'th": 3}', b"\n", b"{", b"\xff"]
-) | st.integers(0, 10**9).map(lambda n: b'{"m%d": 1}' % n)
-LONG = st.sampled_from([MAX_REQUEST, MAX_REQUEST + 1, MAX_REQUEST - 12]).map(b'{"depth": 2}'.ljust)
+PIECES: dict[bytes, st.SearchStrategy[bytes]] = {
+    b".tree": st.sampled_from(
+        [b'{"depth": 1}', b'{"depth": 2}', b'{"depth": 99}', b'{"dep', b'th": 3}', b"\n", b"{", b"\xff"]
+    )
+    | st.integers(0, 10**9).map(lambda n: b'{"m%d": 1}' % n),
+    b".slow": st.sampled_from([b"0 a\n", b"0.02 b\n", b"0 a longer text\n"])
+    | st.integers(0, 10**9).map(lambda n: b"0.01 %d\n" % n),
+}
+LONG = st.sampled_from([MAX_REQUEST, MAX_REQUEST + 1, MAX_REQUEST - 12]).map(b"0 long".ljust)
 
 
 class Handles(RuleBasedStateMachine):
     """By path, a session reads the answer of its last request; on a handle, one reads the handle's, and in order."""
 
     point: ClassVar[str]
+    kind: ClassVar[ControlKind]
     library: ClassVar[Library]
     workers: ClassVar[list[Worker]]
-    known: ClassVar[dict[tuple[str, bytes], bytes]] = {}
+    known: ClassVar[dict[tuple[str, bytes], bytes]]
     opened = Bundle("opened")
 
     @initialize()
@@ -150,15 +159,17 @@ class Handles(RuleBasedStateMachine):
                 self.newest[number, folder] = None
 
     def path(self, folder: str) -> str:
-        return f"{self.point}/{folder}/.tree"
+        return f"{self.point}/{folder}/{self.kind.name.decode()}"
 
     def expected(self, folder: str, asked: Asked | None) -> bytes:
         """What the kind says to it, without a mount."""
+        if asked is None and self.kind.silent:
+            return b""
         request = b"" if asked is None else asked.text
         if (folder, request) not in self.known:
             call = Call(request, self.library.resolve(f"/{folder}"), self.library)
             try:
-                said = b"".join(TreeControl().answer(call))
+                said = b"".join(self.kind.answer(call))
             except LibraryError as error:
                 said = render_error(error, request)
                 assert said.count(b"\n") == 1
@@ -179,8 +190,9 @@ class Handles(RuleBasedStateMachine):
         self.open.append(Open(worker, folder, descriptor, how == "private"))
         return self.open[-1]
 
-    @rule(handle=opened, piece=PIECES | LONG)
-    def write(self, handle: Open, piece: bytes) -> None:
+    @rule(handle=opened, data=st.data())
+    def write(self, handle: Open, data: st.DataObject) -> None:
+        piece = data.draw(PIECES[self.kind.name] | LONG, "piece")
         said = self.workers[handle.worker].do("write", handle.descriptor, piece.decode("latin-1"))
         if handle.refused:
             assert said == {"errno": errno.EFBIG}
@@ -208,8 +220,10 @@ class Handles(RuleBasedStateMachine):
         if handle.asked is not None:
             handle.asked.complete = True
         whole = self.expected(handle.folder, handle.asked)
-        assert said.encode("latin-1") == whole[handle.cursor : handle.cursor + size]
-        handle.cursor = min(len(whole), handle.cursor + size)
+        got, left = said.encode("latin-1"), whole[handle.cursor :]
+        assert bool(got) == bool(left)  # part of it, as it is made
+        assert left[:size].startswith(got)
+        handle.cursor += len(got)
 
     @rule(handle=opened)
     def copy_handle(self, handle: Open) -> None:
@@ -247,17 +261,18 @@ class Handles(RuleBasedStateMachine):
 
     @invariant()
     def it_lives(self) -> None:
-        assert set(os.listdir(self.point)) == {".ask", "agent", "ring"}
+        assert set(os.listdir(self.point)) == {".ask", ".slow", "agent", "ring"}
 
     def teardown(self) -> None:
         for handle in self.open:
             self.workers[handle.worker].do("close", handle.descriptor)
 
 
-def run(live: Live, build: Builder, examples: int) -> None:
+def run(live: Live, build: Builder, kind: ControlKind, examples: int) -> None:
     """So many sequences, from a fixed seed."""
     with ExitStack() as stack:
         Handles.point, Handles.library = str(live.point), Library(build.snapshot, "me")
+        Handles.kind, Handles.known = kind, {}
         Handles.workers = [Worker() for _ in range(3)]
         for worker in Handles.workers:
             stack.callback(worker.end)
@@ -272,15 +287,17 @@ def run(live: Live, build: Builder, examples: int) -> None:
         run_state_machine_as_test(Handles, settings=chosen)
 
 
-def test_any_order(live: Live, module_build: Builder) -> None:
-    """A few sequences."""
-    run(live, module_build, 10)
+def test_any_order(live: Live, module_build: Builder, tmp_path: Path) -> None:
+    """A few sequences, of a file whose answer is there at once, and of one that takes its time."""
+    run(live, module_build, TreeControl(), 7)
+    run(live, module_build, SlowControl(tmp_path / "noted"), 7)
 
 
 @pytest.mark.slow
-def test_any_order_at_length(live: Live, module_build: Builder) -> None:
+def test_any_order_at_length(live: Live, module_build: Builder, tmp_path: Path) -> None:
     """Many."""
-    run(live, module_build, 150)
+    run(live, module_build, TreeControl(), 150)
+    run(live, module_build, SlowControl(tmp_path / "noted"), 150)
 
 
 def test_a_crowd_asks(live: Live) -> None:
