@@ -34,7 +34,8 @@ def test_with_vectors_the_best_sentence_in_its_context_decides() -> None:
     found = outlook("Who built the bridge?", similarity=0.8, embedder=near)
     assert not found.refuse
     assert found.figures["context"] > 0.99
-    far = PlacedEmbedder({"Who": NEAR, "e": FAR}, window=500)
-    found = outlook("Who built the bridge?", similarity=0.8, embedder=far)
+    far = PlacedEmbedder({"Which": NEAR, "e": FAR}, window=500)
+    found = outlook("Which company rebuilt the old bridge?", similarity=0.8, embedder=far)
     assert found.refuse
     assert found.hopeless
+    assert not outlook("Which bridge is at Lund?", similarity=0.8, embedder=far).refuse  # all of it is in one sentence
