@@ -28,7 +28,7 @@ def shell_lines() -> Iterator[str]:
                 yield line
             elif language == "console" and line.startswith("$ "):
                 yield line[2:]
-    yield from re.findall(r"`(libraryfs [^`]+)`", README)
+    yield from re.findall(r"`(libraryfs [^`]+ [^`]+)`", README)  # one that is only named is no call
 
 
 def commands() -> list[str]:
@@ -83,6 +83,11 @@ def test_documented_calls_run(cli: Run, tmp_path: Path) -> None:
         done = cli(*words, env=environment)
         assert done.returncode in ((0, 1) if words[0] in ("ask", "check") else (0,)), (words, done.stderr)
         assert done.stdout or "-o" in words or words[0] == "export", words
+
+
+def test_commands_in_the_text_exist() -> None:
+    """`libraryfs NAME` in running text."""
+    assert set(re.findall(r"`libraryfs (\w+)`", README)) <= set(COMMANDS)
 
 
 def test_every_command_is_documented() -> None:

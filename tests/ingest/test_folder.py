@@ -229,7 +229,7 @@ def test_the_folder_decides_the_section(tmp_path: Path, snapshot: Snapshot, brin
         (
             {"skills/a.md": "---\ntitle: [\n---\n", "skills/b.md": "x"},
             "/ring/dev",
-            "skills/a.md:3: front matter is not YAML",
+            "skills/a.md:2: front matter is not YAML",
         ),
         (
             {"a.md": "---\nid: one\n---\n", "b.md": "---\nid: one\n---\n"},
