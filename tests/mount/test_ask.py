@@ -126,13 +126,14 @@ def test_requests_that_are_none(live: Live, request_bytes: bytes) -> None:
 
 
 def test_a_handle_streams_the_evidence_first(live: Live) -> None:
-    """Then the text, then the citations; all of it one text."""
+    """Then the text, then the citations; all of it one text. That parts come as they are made: test_controls."""
     with (live.point / "ring/dev/.ask").open("r+b", buffering=0) as handle:
         handle.write(b"When do we deploy?")
-        parts = list(iter(lambda: handle.read(65_536), b""))
-    assert parts[0].startswith(b"evidence:\n")
-    assert len(parts) > 1
-    assert b"We deploy on Tuesdays, after the stand-up." in b"".join(parts[1:])
+        whole = b"".join(iter(lambda: handle.read(65_536), b""))
+    assert whole.startswith(b"evidence:\n")
+    evidence, _, answer = whole.partition(b"We deploy on Tuesdays, after the stand-up.")
+    assert b"/decisions/deploys.md" in evidence
+    assert b"[1] " in answer
 
 
 def test_many_at_once(live: Live) -> None:
