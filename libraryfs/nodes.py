@@ -21,9 +21,6 @@ class Kind(IntEnum):
     ARTIFACT = 7
 
 
-FILE_KINDS: Final = frozenset({Kind.MEMORY, Kind.ITEM, Kind.ARTIFACT})
-
-
 class Entry(NamedTuple):
     """A folder or a file. `size` in bytes, times in nanoseconds since the epoch, `digest` of the content (files only).
 

@@ -30,7 +30,6 @@ AGENT_SECTION: Final = "memory"
 CONTROL_NAMES: Final = frozenset({".ask", ".eval", ".tree", ".drilldown"})
 MAX_SEGMENT_BYTES: Final = 255
 MAX_PRINCIPAL: Final = 255
-GENERAL_TYPES: Final = frozenset({"semantic", "episodic", "emotional", "reflective"})
 
 SECTION_OF_TYPE: Final = {
     "charter": "charter",

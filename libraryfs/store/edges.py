@@ -50,11 +50,6 @@ def pointing(db: apsw.Connection, namespace_id: int, row_id: str) -> list[Edge]:
     return [Edge._make(row) for row in rows]
 
 
-def of_origin(db: apsw.Connection, origin_id: int) -> list[Edge]:
-    """The edges that one source declared."""
-    return [Edge._make(row) for row in db.execute(f"SELECT {_COLUMNS} FROM edges WHERE origin_id = ?", (origin_id,))]
-
-
 def of_namespace(db: apsw.Connection, namespace_id: int) -> list[Edge]:
     """The edges that start in a namespace."""
     rows = db.execute(

@@ -1,7 +1,5 @@
 """Where rows came from, so that importing a source again can remove what it no longer has."""
 
-from collections.abc import Iterator
-
 import apsw
 
 ROW_TABLES = ("memories", "items", "artifacts")
@@ -16,19 +14,6 @@ def ensure(db: apsw.Connection, uri: str, namespace: str, now_ns: int) -> int:
     )
     number: int = db.execute("SELECT id FROM sources WHERE uri = ? AND namespace = ?", (uri, namespace)).get
     return number
-
-
-def find(db: apsw.Connection, uri: str, namespace: str) -> int | None:
-    """The id of a source that was imported before."""
-    row = db.execute("SELECT id FROM sources WHERE uri = ? AND namespace = ?", (uri, namespace)).fetchone()
-    return int(row[0]) if row else None
-
-
-def rows_of(db: apsw.Connection, source_id: int) -> Iterator[tuple[str, int, int]]:
-    """(table, namespace id, ino) of every row that came from the source."""
-    for table in ROW_TABLES:
-        for namespace_id, ino in db.execute(f"SELECT namespace_id, ino FROM {table} WHERE source_id = ?", (source_id,)):
-            yield table, namespace_id, ino
 
 
 def uri(db: apsw.Connection, source_id: int) -> str:
