@@ -108,8 +108,8 @@ class Controls:
         mode = flags & os.O_ACCMODE
         if mode == os.O_RDWR:
             if ino < PRIVATE_INO:
-                self._privates.promise(ctx.pid, Place(kind.number, folder.ino))
-                raise FUSEError(errno.ESTALE)
+                promised = self._privates.promise(ctx.pid, Place(kind.number, folder.ino))
+                raise FUSEError(errno.ESTALE if promised else errno.EAGAIN)
             self._privates.opened(ino, ctx.pid)
             return self._handle(Private(kind, folder.ino, session.sid, ino))
         if mode == os.O_WRONLY:

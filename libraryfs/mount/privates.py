@@ -19,9 +19,12 @@ from libraryfs.mount.sessions import FIRST_INO
 PRIVATE_INO: Final = FIRST_INO | 1 << 59
 """Numbers from here on are these; those below, down to FIRST_INO, are of answers that are read by path."""
 
-KEPT_PROMISES: Final = 1024
-PROMISE_SECONDS: Final = 2.0
-"""The kernel comes back at once, or never: when the opener was killed on the way."""
+MAX_PROMISES: Final = 256
+"""Threads that open one file side by side each undo the others' look-ups: n of them need about n look-ups each."""
+
+PROMISE_SECONDS: Final = 30.0
+"""From the thread's last look-up. The kernel comes back at once, or never: when the opener was killed on the way. Among
+many openers its way to `open` is long, and one whose number was withdrawn on it would see ESTALE."""
 
 
 class Place(NamedTuple):
@@ -51,28 +54,34 @@ class Privates:
         self._numbers = count(PRIVATE_INO)
         self._places: dict[int, Place] = {}
         self._handles: dict[int, int] = {}
-        self._promises: OrderedDict[int, Promise] = OrderedDict()  # by thread
+        self._promises: OrderedDict[int, Promise] = OrderedDict()  # by thread, the one to expire first in front
 
-    def promise(self, pid: int, place: Place) -> None:
-        """The thread's next look-up of this file gets a number of its own."""
+    def promise(self, pid: int, place: Place) -> bool:
+        """The thread's next look-up of this file gets a number of its own. False when too many wait for theirs."""
         if self.promised(pid, place) is not None:
-            self._promises[pid].claims += 1
-            return
+            if not pid:
+                self._promises[pid].claims += 1
+            return True
         self._withdraw(pid)
+        self._withdraw_old()
+        if len(self._promises) >= MAX_PROMISES:
+            return False
         ino = next(self._numbers)
         self._places[ino] = place
         self._promises[pid] = Promise(place, ino, time.monotonic() + PROMISE_SECONDS)
-        if len(self._promises) > KEPT_PROMISES:
-            self._withdraw(next(iter(self._promises)))
+        return True
 
     def promised(self, pid: int, place: Place) -> int | None:
         """The number that this look-up gets; None when nothing was promised."""
         promise = self._promises.get(pid)
         if promise is None or promise.place != place:
             return None
-        if promise.until < time.monotonic():
+        now = time.monotonic()
+        if promise.until < now:
             self._withdraw(pid)
             return None
+        promise.until = now + PROMISE_SECONDS
+        self._promises.move_to_end(pid)
         return promise.ino
 
     def place(self, ino: int) -> Place | None:
@@ -95,6 +104,11 @@ class Privates:
             del self._handles[ino]
             if all(promise.ino != ino for promise in self._promises.values()):
                 del self._places[ino]
+
+    def _withdraw_old(self) -> None:
+        now = time.monotonic()
+        while self._promises and next(iter(self._promises.values())).until < now:
+            self._withdraw(next(iter(self._promises)))
 
     def _withdraw(self, pid: int) -> None:
         promise = self._promises.pop(pid, None)

@@ -1,12 +1,22 @@
 """Numbers for handles: promised to a thread, given at its next look-up, in use as long as a handle is."""
 
+import time
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from libraryfs.mount import privates
-from libraryfs.mount.privates import PRIVATE_INO, Place, Privates
+from libraryfs.mount.privates import MAX_PROMISES, PRIVATE_INO, PROMISE_SECONDS, Place, Privates
 
 HERE, THERE = Place(1, 5), Place(2, 5)
+
+
+class Clock:
+    """time.monotonic, standing still until it is set."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 1000.0
+        monkeypatch.setattr(time, "monotonic", lambda: self.now)
 
 
 def test_one_open() -> None:
@@ -47,14 +57,34 @@ def test_threads_that_cannot_be_told(order: list[int]) -> None:
     assert numbers.promised(0, HERE) is None
 
 
-def test_promises_that_nobody_takes() -> None:
-    """They are bounded in number, and in time."""
+def test_a_long_way_to_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread among many looks up again and again: its number stays its own as long as it does."""
+    clock = Clock(monkeypatch)
     numbers = Privates()
-    for pid in range(privates.KEPT_PROMISES + 1):
-        numbers.promise(pid, HERE)
-    assert numbers.promised(0, HERE) is None
-    assert numbers.promised(1, HERE) is not None
-    assert numbers.place(PRIVATE_INO) is None
-    numbers._promises[1].until = 0
-    assert numbers.promised(1, HERE) is None
+    numbers.promise(10, HERE)
+    ino = numbers.promised(10, HERE)
+    for _ in range(5):
+        clock.now += PROMISE_SECONDS - 1
+        assert numbers.promised(10, HERE) == ino
+        assert numbers.promise(10, HERE)  # an ESTALE that the kernel did not follow
+    assert ino is not None
+    numbers.opened(ino, 10)
+    assert numbers.promised(10, HERE) is None
+
+
+def test_promises_that_nobody_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are bounded in time, and in number: none that may still be taken gives way to another."""
+    clock = Clock(monkeypatch)
+    numbers = Privates()
+    for pid in range(1, MAX_PROMISES + 1):
+        clock.now += 0.01
+        assert numbers.promise(pid, HERE)
+    assert not numbers.promise(MAX_PROMISES + 1, HERE)
+    assert numbers.promised(MAX_PROMISES + 1, HERE) is None
+    assert numbers.promised(1, HERE) == PRIVATE_INO  # which makes 2 the oldest
+    clock.now += PROMISE_SECONDS - 0.01 * (MAX_PROMISES - 2.5)
+    assert numbers.promise(MAX_PROMISES + 1, HERE)
+    assert numbers.place(PRIVATE_INO) == HERE
+    assert numbers.promised(2, HERE) is None
     assert numbers.place(PRIVATE_INO + 1) is None
+    assert numbers.promised(3, HERE) is not None
