@@ -13,16 +13,12 @@ import resource
 import socket
 import sys
 import threading
-import time
 
+from libraryfs import scheduling
 from libraryfs.errors import LibraryError
 from libraryfs.models import wire
 from libraryfs.models.spawn import OUT_OF_MEMORY, about_memory
 from libraryfs.models.worker_tasks import Model, Requests, Send, Stopped, Task
-
-NICE = 5
-"""How far the worker's priority is below the normal: it gets a third of what a program beside it gets. Other programs'
-waits for the processor (99th percentile) were shortest with it, of 0, 5 and 10."""
 
 
 def main() -> None:
@@ -44,7 +40,7 @@ def main() -> None:
     except BaseException as error:
         send({"failed": _as_error(error)})
         _leave(1)
-    _be_nice()
+    scheduling.give_way()  # only now: somebody waits for the loading, which is short
     while True:
         task = requests.next()
         send({"id": task.header["id"], "started": True})
@@ -78,27 +74,6 @@ def _read(connection: socket.socket, requests: Requests, send: Send) -> None:
             else:
                 requests.add(Task(header, body, send))
     _leave(0)
-
-
-def _be_nice() -> None:
-    """Lower the priority of every thread: the mount and the user's programs come first.
-
-    Only now: somebody waits for the loading, which is short. Linux keeps a priority for each thread, and threads that
-    start later take it from the one that starts them. Where it shares the processor between sessions first, the
-    session's counts, and this process has one of its own.
-    """
-    for thread in os.listdir("/proc/self/task"):
-        with contextlib.suppress(ProcessLookupError):
-            os.setpriority(os.PRIO_PROCESS, int(thread), NICE)
-    for _ in range(5):
-        try:
-            with open("/proc/self/autogroup", "w", encoding="ascii") as file:
-                file.write(str(NICE))
-            return
-        except BlockingIOError:  # somebody else's was set less than a tenth of a second ago
-            time.sleep(0.1)
-        except OSError:  # the kernel has no such sharing
-            return
 
 
 def _go_first_when_memory_ends() -> None:

@@ -18,6 +18,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+from libraryfs import scheduling
 from libraryfs.errors import LibraryError
 from libraryfs.mount.control import Call, Stop
 from libraryfs.mount.kinds import control_kinds
@@ -25,9 +26,6 @@ from libraryfs.mount.logs import start_logging
 from libraryfs.mount.view import View
 
 log = logging.getLogger(__name__)
-
-NICENESS = 5
-"""Behind the mount, and behind what else the user does."""
 
 
 class Answering:
@@ -87,7 +85,7 @@ class Answering:
 
 def main(descriptor: int) -> None:
     """Answers until the daemon closes its end of the socket."""
-    os.nice(NICENESS)
+    scheduling.give_way()
     channel = socket.socket(fileno=descriptor)
     with channel, channel.makefile("rb") as lines:
         opening = json.loads(lines.readline())

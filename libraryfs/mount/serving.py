@@ -15,6 +15,7 @@ from typing import Final
 import pyfuse3
 import trio
 
+from libraryfs import scheduling
 from libraryfs.errors import MountError
 from libraryfs.mount import loop
 from libraryfs.mount.answerer import Answerer
@@ -49,6 +50,7 @@ def run(options: MountOptions, ready: Callable[[], None], requests: RequestLog |
     `ready` is called when the first request can be answered. Raises MountError, SnapshotError.
     """
     start_logging(options.log_file, options.log_level)
+    scheduling.answer_soon()
     view = View(options.snapshot, options.principal)
     kernel = KernelCaches()
     try:

@@ -1,13 +1,15 @@
 """A live mount while questions are asked in it: how long `stat` and a read of 4 KB wait."""
 
+import multiprocessing
 import os
 import random
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Sequence
+from multiprocessing.sharedctypes import Synchronized
+from multiprocessing.synchronize import Event
 from pathlib import Path
 
 SAMPLES = 3000
@@ -25,9 +27,10 @@ def measure(snapshot: Path, principal: str, questions: Sequence[str]) -> tuple[d
             files = list((point / "ring" / "xquad-en").rglob("*.md"))
             _ask(point, questions[0])
             idle = _p99(files)
-            stop, answered = threading.Event(), [0]
+            stop, answered = multiprocessing.Event(), multiprocessing.Value("i", 0)
             askers = [
-                threading.Thread(target=_keep_asking, args=(point, questions, stop, answered)) for _ in range(ASKS)
+                multiprocessing.Process(target=_keep_asking, args=(point, questions, stop, answered))
+                for _ in range(ASKS)
             ]
             for asker in askers:
                 asker.start()
@@ -36,14 +39,16 @@ def measure(snapshot: Path, principal: str, questions: Sequence[str]) -> tuple[d
             stop.set()
             for asker in askers:
                 asker.join()
-            return idle, busy, answered[0]
+            return idle, busy, answered.value
         finally:
             subprocess.run([*command, "umount", str(point)], check=True)
 
 
-def _keep_asking(point: Path, questions: Sequence[str], stop: threading.Event, answered: list[int]) -> None:
+def _keep_asking(point: Path, questions: Sequence[str], stop: Event, answered: "Synchronized[int]") -> None:
     while not stop.is_set():
-        answered[0] += bool(_ask(point, random.choice(questions)))
+        got = bool(_ask(point, random.choice(questions)))
+        with answered.get_lock():
+            answered.value += got
 
 
 def _ask(point: Path, question: str) -> bytes:

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from libraryfs import scheduling
 from libraryfs.errors import Cancelled, ModelCrashed, ModelError, ModelUnavailable
 from libraryfs.models import defaults, factory
 from libraryfs.models.cancel import Cancel
@@ -217,10 +218,12 @@ model.generate(chat, max_tokens=4000, cancel=Cancel(), on_text=lambda _: print(m
 def test_the_worker_is_modest(language_model: LocalLanguageModel) -> None:
     tell(language_model)
     process = pid(language_model)
-    nice = {os.getpriority(os.PRIO_PROCESS, int(task)) for task in os.listdir(f"/proc/{process}/task")}
-    assert min(nice) >= os.getpriority(os.PRIO_PROCESS, 0) + 5
+    for task in map(int, os.listdir(f"/proc/{process}/task")):
+        assert os.getpriority(os.PRIO_PROCESS, task) == scheduling.NICENESS
+        assert os.sched_getscheduler(task) == os.SCHED_BATCH
     autogroup = Path(f"/proc/{process}/autogroup")
-    assert not autogroup.exists() or not autogroup.read_text() or autogroup.read_text().strip().endswith("nice 5")
+    share = autogroup.read_text().strip() if autogroup.exists() else ""
+    assert not share or share.endswith(f"nice {scheduling.NICENESS}")
     assert Path(f"/proc/{process}/oom_score_adj").read_text().strip() == "500"
     assert b"LIBRARYFS_LLM_KEY" not in Path(f"/proc/{process}/environ").read_bytes()
     assert os.getsid(process) == process
