@@ -53,7 +53,10 @@ def score(answer: str, golds: Sequence[str], seconds: float, cited: Sequence[str
 
 
 class Naive:
-    """The pipeline to beat: the five nearest whole texts in the prompt, and what the model says, unchecked."""
+    """The pipeline to beat: the five nearest whole texts in the prompt, and what the model says, unchecked.
+
+    Of four wordings of the prompt the one that did best, by both figures, on the first 40 questions of XQuAD.
+    """
 
     def __init__(self, library: Library, embedder: Embedder, model: LanguageModel) -> None:
         self.library = library
@@ -66,12 +69,8 @@ class Naive:
         found = retrieve(self.library, self.embedder, question, [scope]).evidence[:5]
         texts = [self.library.content(self.library.entry(one.ino)).decode("utf-8", "replace") for one in found]
         messages: list[Message] = [
-            {
-                "role": "user",
-                "content": "Context:\n"
-                + "\n\n".join(texts)
-                + f"\n\nAnswer in one short sentence.\nQuestion: {question}",
-            }
+            {"role": "system", "content": "Answer the question from the context, as shortly as you can."},
+            {"role": "user", "content": "\n\n".join(texts) + f"\n\nQuestion: {question}\nAnswer:"},
         ]
         reply = self.model.generate(messages, max_tokens=64, cancel=Cancel())
         return reply.text.strip(), time.perf_counter() - began, list(found)

@@ -2,7 +2,7 @@
 """Answers on public question sets, through the product's own pipeline, beside the naive one. One table in one run.
 
     scripts/bench/ask.py                            all of it; minutes
-    scripts/bench/ask.py --questions 40             the first 40 questions of each set
+    scripts/bench/ask.py --questions 40             40 questions of each set, evenly spaced
     scripts/bench/ask.py --only answers,refusals    some rows: retrieval, answers, refusals, superseded, …
     scripts/bench/ask.py --snapshot bench.db        keeps the snapshot; a second run embeds nothing
 
@@ -53,9 +53,10 @@ class Bench:
         self.questions = questions
 
     def rows(self, name: str, first: int = 0, most: int | None = None) -> list[dict[str, Any]]:
-        """Questions of a set."""
-        every = sets.lines(self.data / "questions" / name / "questions.jsonl")
-        return every[first : first + min(self.questions, most or len(every))]
+        """Questions of a set; of more than asked for, evenly spaced ones: neighbours are about the same paragraph."""
+        every = sets.lines(self.data / "questions" / name / "questions.jsonl")[first:][:most]
+        wanted = min(self.questions, len(every))
+        return [every[len(every) * n // wanted] for n in range(wanted)]
 
     def ask(
         self, question: str, ring: str, models: Models | None = None, **options: Any
