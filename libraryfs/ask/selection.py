@@ -4,6 +4,9 @@ The score of a sentence (weights fitted on one half of XQuAD, checked on the oth
 
     cosine(question, sentence) + 0.3 cosine(question, chunk) + 0.5 coverage + 0.2 coverage with the sentence before
 
+A sentence that asks, and a heading that says nothing beyond the question, are no answers and not ranked; what follows
+them gains by the coverage with the sentence before.
+
 `coverage` is the share of the question's terms in the sentence, weighted by their rarity in the evidence. Without an
 embedder the two cosines are missing and the rest still ranks.
 """
@@ -27,6 +30,8 @@ MAX_EMBEDDED: Final = 8
 """Sentences that get a cosine, the best by the other figures first: each costs the embedder some 10 ms."""
 MAX_CONTEXTS: Final = 4
 """Sentences whose context is compared too."""
+_QUESTION_MARKS: Final = "?\uff1f\u061f\u2047\u203d\u055e\u1367"
+_CLOSING: Final = " \"'”’»)]*_"
 
 
 class Candidate(NamedTuple):
@@ -104,9 +109,19 @@ def _current_first(ranked: Sequence[Candidate], passages: Sequence[Passage]) -> 
 def _rough(passages: Sequence[Passage], weighted: dict[str, float]) -> Iterator[_Rough]:
     for number, passage in enumerate(passages):
         for at, (sentence, held) in enumerate(zip(passage.sentences, passage.terms, strict=True)):
+            if _asks(sentence.text) or (held <= weighted.keys() and _is_heading(passage.text, sentence)):
+                continue
             together = held | passage.terms[at - 1] if at else held
             coverage, before = lexicon.coverage(weighted, held), lexicon.coverage(weighted, together)
             yield _Rough(number, at, sentence, coverage, before, passage.item.similarity or 0.0)
+
+
+def _asks(text: str) -> bool:
+    return text.rstrip(_CLOSING).endswith(tuple(_QUESTION_MARKS))
+
+
+def _is_heading(text: str, sentence: Sentence) -> bool:
+    return text[text.rfind("\n", 0, sentence.start) + 1 : sentence.start].lstrip().startswith("#")
 
 
 def _cosines(question: str, texts: Sequence[str], embedder: Embedder | None, cancel: Cancel) -> Sequence[float | None]:

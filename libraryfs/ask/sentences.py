@@ -13,7 +13,7 @@ from libraryfs import frontmatter
 # Full stops that need a space after them, and those of scripts that need none (CJK, danda, Arabic, Ethiopic, …).
 _NEEDS_SPACE: Final = ".!?…\u0589\u061f\u06d4\u0964\u0965\u0f0d\u0f0e\u1362\u1367\u1368\u17d4\u17d5"
 _NEEDS_NONE: Final = "。！？｡．\u104b"
-_END: Final = re.compile(rf"(?:[{_NEEDS_SPACE}]+[\"'”’»)\]]*(?=\s)|[{_NEEDS_NONE}]+[”’」』）]*)\s*")
+_END: Final = re.compile(rf"(?:[{_NEEDS_SPACE}]+[\"'”’»)\]*_]*(?=\s)|[{_NEEDS_NONE}]+[”’」』）]*)\s*")
 _BLOCK: Final = re.compile(r"^(?:\s*$|\s*(?:[-*+•]|\d{1,3}[.)])\s|#{1,6}\s|\s*\||```|~~~|---+\s*$|===+\s*$|>\s)")
 _KEY_LINE: Final = re.compile(r"^[\w .-]{1,40}:\s")
 _SHORT: Final = re.compile(

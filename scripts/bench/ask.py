@@ -6,6 +6,8 @@
     scripts/bench/ask.py --only answers,refusals    some rows: retrieval, answers, refusals, superseded, …
     scripts/bench/ask.py --snapshot bench.db        keeps the snapshot; a second run embeds nothing
 
+    scripts/bench/ask.py --write README.md          puts the tables between the README's bench:ask markers
+
 `--data` holds questions/<set>/{documents,questions}.jsonl and rings/python.
 """
 
@@ -21,6 +23,7 @@ import claims
 import click
 import retrieval as sets
 from answers import Naive, Oracle, Scored, score
+from markers import write_between
 from rich.console import Console
 from rich.progress import track
 
@@ -40,7 +43,7 @@ PARTS = ("retrieval", "answers", "refusals", "superseded", "claims", "times", "m
 CLAPNQ = ("clapnq-answerable", "clapnq-unanswerable")
 DEV = 50
 """The first questions of each ClapNQ set: the refusal was fitted on them. The next 100 of each are measured."""
-out = Console(width=130)
+out = sets.out
 
 
 class Bench:
@@ -257,7 +260,8 @@ def chosen(only: str) -> Iterator[str]:
 @click.option("--only", default=",".join(PARTS), help="Parts, comma separated.")
 @click.option("--snapshot", type=click.Path(path_type=Path), help="Keep the snapshot here.")
 @click.option("--counts", default="1000,100000", help="Memories for the times.")
-def main(data: Path, questions: int, only: str, snapshot: Path | None, counts: str) -> None:
+@click.option("--write", type=click.Path(path_type=Path, exists=True), help="A Markdown file with bench:ask markers.")
+def main(data: Path, questions: int, only: str, snapshot: Path | None, counts: str, write: Path | None) -> None:
     """Print the table."""
     if not (data / "questions").is_dir():
         raise click.UsageError(f"{data}: no questions/ in it; name the data folder with --data")
@@ -280,20 +284,22 @@ def main(data: Path, questions: int, only: str, snapshot: Path | None, counts: s
             with Snapshot.open(snapshot or folder / "bench.db", create=True) as opened:
                 fill(opened, data, names, folder, models.embedder)
                 bench = Bench(opened, data, models, questions)
+                out.export_text()  # what was said so far is no table
                 out.print("| measure | ours | naive | to reach |\n|---|---|---|---|")
                 for part in parts:
                     if part in steps:
                         steps[part](bench)
                 if "retrieval" in parts:
-                    out.print("\nretrieval: evidence in the top 5")
+                    out.print("\nRetrieval: evidence in the top 5.\n")
                     sets.quality(bench.library, sets.Remembering(models.embedder), data, sets.SETS, questions)
             if "times" in parts:
-                out.print(
-                    "\n| memories | embedding, ms | embedding + raw query | ring | section | ring / raw (paired) |"
-                )
+                out.print("\nTime to the evidence, ms.\n")
+                out.print("| memories | embedding, ms | embedding + raw query | ring | section | ring / raw (paired) |")
                 out.print("|---|---|---|---|---|---|")
                 for count in counts.split(","):
                     sets.times(models.embedder, int(count), folder)
+        if write:
+            write_between(write, "bench:ask", "\n".join(line.rstrip() for line in out.export_text().splitlines()))
     finally:
         factory.close()
 

@@ -23,6 +23,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import click
+from markers import write_between
 from rich.console import Console
 from rich.progress import Progress
 
@@ -297,16 +298,6 @@ def scale(work: Path, largest: int, runs: int) -> str:
         progress.advance(task)
     columns = ["memories", "import", "mount ready", "a look-up", "daemon's memory"]
     return table("One section, growing.", columns, rows)
-
-
-def write_between(path: Path, marker: str, text: str) -> None:
-    """Puts text between `<!-- marker -->` and `<!-- /marker -->` in a file."""
-    whole = path.read_text(encoding="utf-8")
-    start, end = f"<!-- {marker} -->", f"<!-- /{marker} -->"
-    if start not in whole or end not in whole:
-        raise click.ClickException(f"{path}: no {start} … {end}")
-    before, rest = whole.split(start, 1)
-    path.write_text(before + start + "\n" + text.rstrip() + "\n" + end + rest.split(end, 1)[1], encoding="utf-8")
 
 
 @click.command(help=__doc__)

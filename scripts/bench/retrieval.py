@@ -40,7 +40,7 @@ from libraryfs.store.snapshot import Snapshot
 SETS = ("xquad-en", "xquad-de", "xquad-zh", "clapnq-answerable", "covidqa", "scifact", "python")
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
 ME = "bench"
-out = Console(width=120)
+out = Console(width=130, record=True)
 
 
 class Remembering:

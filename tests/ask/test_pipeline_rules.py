@@ -168,3 +168,30 @@ def test_the_same_question_gives_the_same_answer(team: Shelf) -> None:
         return make().model_dump(exclude={"trace": {"steps", "models"}})
 
     assert same(lambda: run(team)) == same(lambda: run(team))
+
+
+@pytest.mark.parametrize(
+    "stored",
+    [
+        "# When do we deploy?\n\nOn Tuesdays, after the stand-up.\n",
+        "Q: When do we deploy? A: On Tuesdays, after the stand-up.\n",
+        "**When do we deploy?**\nOn Tuesdays, after the stand-up.\n",
+        "我们什么时候 deploy？ On Tuesdays, after the stand-up.\n",
+        "## Deploy\n\nOn Tuesdays, after the stand-up.\n",
+    ],
+)
+def test_a_stored_question_is_no_answer(shelf: Shelf, stored: str) -> None:
+    """Nor is a heading that says no more than the question: what follows it is."""
+    shelf.memory("/ring/dev", "faq", "resource", stored, title="Questions")
+    shelf.grant("me", "/ring/dev")
+    shelf.embed()
+    answer = run(shelf).answer
+    assert answer is None or ("Tuesdays" in answer and "?" not in answer and "？" not in answer)
+
+
+def test_only_questions_are_not_an_answer(shelf: Shelf) -> None:
+    """A list of questions holds no answer to any of them."""
+    shelf.memory("/ring/dev", "open", "resource", "- When do we deploy?\n- Who approves?\n", title="Open")
+    shelf.grant("me", "/ring/dev")
+    shelf.embed()
+    assert run(shelf).grounding == "missing"
