@@ -71,7 +71,8 @@ class Exchange:
     def cancel(self) -> None:
         """Nobody wants the answer: ends the work, and says so to whoever still reads."""
         if not self.done:
-            self.add(render_error(Cancelled("the reader went away before the answer was there; ask again"), b""))
+            gone = Cancelled("the reader went away before the answer was there; ask again")
+            self.add(render_error(gone, bytes(self.request)))
             self.finish()
         self.stop.stop()
 

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from libraryfs.mount.control import MAX_REQUEST
+from libraryfs.mount.exchange import Exchange
 from tests.mount.live import sh
+from tests.mount.slow import SlowControl
 from tests.mount.slow_mount import Slow
 from tests.store.build import Builder
 
@@ -64,6 +66,20 @@ def test_errors_are_read(live: Slow) -> None:
     path.write_bytes(b"\xff\xfe\x00")
     assert path.read_text().startswith("error: LIBRARY_ERROR: a bug in libraryfs")
     path.write_bytes(b"")
+
+
+@pytest.mark.parametrize("request_", [b"text", b'{"text": 1}'])
+def test_a_cancelled_request_is_answered_in_kind(request_: bytes) -> None:
+    """Text to text, an object to JSON."""
+    exchange = Exchange(SlowControl(Path("unused")), 1)
+    exchange.request += request_
+    exchange.cancel()
+    assert exchange.done
+    shown = bytes(exchange.data).decode()
+    if request_.startswith(b"{"):
+        assert json.loads(shown)["error"]["code"] == "LIBRARY_CANCELLED"
+    else:
+        assert shown.startswith("error: LIBRARY_CANCELLED: the reader went away")
 
 
 def test_tree_and_drilldown(live: Slow) -> None:
