@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from libraryfs.cli.options import Common, as_option, common_of, json_option, logging_options, snapshot_option
+from libraryfs.cli import report_files
+from libraryfs.cli.options import FILE_PATH, Common, as_option, common_of, json_option, logging_options, snapshot_option
 from libraryfs.cli.output import print_json
+from libraryfs.errors import InvalidRequest
 
 if TYPE_CHECKING:
     from libraryfs.evals.report import EvalReport
@@ -41,8 +43,8 @@ CALIBRATE = "calibrate"
 @click.option("--aa", is_flag=True, help="Run the set against itself: its own false-alarm rate. Writes nothing.")
 @click.option("--baseline", metavar="PIN", help="Pin a run to compare with from now on: its number, or 'this'.")
 @click.option("--no-cache", is_flag=True, help="Ask every question anew.")
-@click.option("--junit", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path), help="Write JUnit XML.")
-@click.option("--html", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path), help="Write an HTML page.")
+@click.option("--junit", metavar="FILE", type=FILE_PATH, help="Write JUnit XML.")
+@click.option("--html", metavar="FILE", type=FILE_PATH, help="Write an HTML page.")
 @as_option
 @snapshot_option
 @json_option
@@ -59,10 +61,22 @@ def command(context: click.Context, /, ring: str, file: Path | None, principal: 
     if ring == CALIBRATE:
         if file is None:
             raise click.UsageError("calibrate wants the FILE of labelled rows", context)
+        _refuse_options_of_runs(context)
         return _calibrate(common, file)
     if file is not None:
         raise click.UsageError(f"unexpected argument {str(file)!r}", context)
+    if options["aa"] and options["baseline"] is not None:
+        raise click.UsageError("--aa stores no run, so there is none to pin: leave out --aa or --baseline", context)
+    report_files.check({"--junit": options["junit"], "--html": options["html"]})
     return _eval(common, ring, principal, options)
+
+
+def _refuse_options_of_runs(context: click.Context) -> None:
+    for option in context.command.params:
+        name = option.name or ""
+        given = context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
+        if given and name in context.params and isinstance(option, click.Option):
+            raise click.UsageError(f"{option.opts[0]} is of no use to calibrate; leave it out", context)
 
 
 def _eval(common: Common, ring: str, principal: str, options: dict[str, Any]) -> int:
@@ -81,7 +95,6 @@ def _eval(common: Common, ring: str, principal: str, options: dict[str, Any]) ->
     )
     with _bar(not common.json) as progress, models() as chosen:
         report = session.run(common.snapshot_path, principal, load.ring_path(ring), asked, chosen, progress)
-    _write_files(report, options["junit"], options["html"])
     if common.json:
         print_json(report.model_dump(mode="json"))
     else:
@@ -90,18 +103,24 @@ def _eval(common: Common, ring: str, principal: str, options: dict[str, Any]) ->
         click.echo(f"libraryfs: {report.path}: {report.error}; nothing was written", err=True)
     if report.write_error is not None:
         click.echo(f"libraryfs: the run was not stored: {report.write_error}", err=True)
+    # after the report is shown: the run is stored by now, and a disk that is full must not take the report too
+    if not _write_files(report, options["junit"], options["html"]):
+        return 2
     return report.exit_code
 
 
-def _write_files(report: "EvalReport", junit: Path | None, html: Path | None) -> None:
+def _write_files(report: "EvalReport", junit: Path | None, html: Path | None) -> bool:
+    """Whether all were written."""
+    written = True
     if junit is not None:
         from libraryfs.evals import report_junit
 
-        junit.write_bytes(report_junit.junit(report))
+        written = report_files.write(junit, report_junit.junit(report))
     if html is not None:
         from libraryfs.evals import report_html
 
-        html.write_bytes(report_html.html(report))
+        written = report_files.write(html, report_html.html(report)) and written
+    return written
 
 
 def _calibrate(common: Common, file: Path) -> int:
@@ -109,7 +128,10 @@ def _calibrate(common: Common, file: Path) -> int:
     from libraryfs.evals import calibrate, session
 
     with file.open(encoding="utf-8", errors="replace") as lines:
-        rows = calibrate.read_rows(lines)
+        try:
+            rows = calibrate.read_rows(lines)
+        except InvalidRequest as error:
+            raise InvalidRequest(f"{file}: {error}") from None
     with _bar(not common.json) as progress, models() as chosen:
         found = session.calibration(rows, chosen, lambda done, total: progress(done, total, None))
     if common.json:

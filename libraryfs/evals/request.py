@@ -4,13 +4,16 @@ run
 {"workspace_item_id": "smoke-test", "llm_judge": false}
 """
 
-from typing import Any, Self
+import re
+from typing import Any, Final, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from libraryfs.errors import InvalidRequest
 
 RUN_WORDS = frozenset({"run", ""})
+_MOST_DIGITS: Final = 18  # SQLite's numbers have that many
+_PIN: Final = re.compile(rf"this|[1-9][0-9]{{0,{_MOST_DIGITS - 1}}}")
 
 
 class EvalRequest(BaseModel):
@@ -26,10 +29,18 @@ class EvalRequest(BaseModel):
     llm_judge: bool | None = Field(None, description="ask the model about fragments that substring did not find")
     repeats: int | None = Field(None, ge=1, le=50, description="how often each question is asked")
     aa: bool = Field(False, description="run the set against itself: its own false-alarm rate; writes nothing")
-    baseline: str | None = Field(
-        None, pattern=r"^(this|[1-9][0-9]{0,17})$", description="run to pin: its number, or this"
-    )
+    baseline: str | None = Field(None, description="run to pin: its number, or this")
     cache: bool = Field(True, description="use answers of earlier runs where nothing that they rest on has changed")
+
+    @field_validator("baseline", mode="before")
+    @classmethod
+    def _run_or_this(cls, value: Any) -> Any:
+        if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 10**_MOST_DIGITS:
+            return str(value)
+        if value is not None and not (isinstance(value, str) and _PIN.fullmatch(value)):
+            given = f"{value[:40]!r} is neither" if isinstance(value, str) else "neither is given"
+            raise ValueError(f"wants the number of a run, or 'this'; {given}")
+        return value
 
     @model_validator(mode="after")
     def _exactly_one(self) -> Self:
@@ -37,6 +48,8 @@ class EvalRequest(BaseModel):
         if self.default if named else self.default is False:
             found = "both" if named else "neither"
             raise ValueError(f"exactly one of default and workspace_item_id names the eval set; {found} given")
+        if self.aa and self.baseline is not None:
+            raise ValueError("aa stores no run, so there is none to pin: leave out aa or baseline")
         return self
 
 

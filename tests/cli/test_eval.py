@@ -131,6 +131,43 @@ def test_interrupted_at_half_nothing_is_written(
     assert "first run, nothing to compare with" in after.stdout
 
 
+@pytest.mark.usefixtures("filled")
+def test_files_that_cannot_be_written(cli: Run, answer: Answer, quiet: dict[str, str], tmp_path: Path) -> None:
+    """They are refused before the first question; where one fails after all, the report is shown all the same."""
+    (tmp_path / "folder").mkdir()
+    for arguments, message in (
+        (("--junit", "absent/x.xml"), "Invalid value for --junit: the folder 'absent' does not exist; make it"),
+        (("--html", "notes/charter.md/x.html"), "Invalid value for --html: the folder 'notes/charter.md' does not"),
+        (("--html", "folder"), "Invalid value for --html: 'folder' is a folder; name a file"),
+        (("--junit", "x", "--html", "folder/../x"), "--junit and --html name the same file"),
+    ):
+        done = cli("eval", "dev", *arguments, env=quiet)
+        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1), done
+        assert done.stderr.startswith(f"libraryfs: {message}")
+    done = cli("eval", "dev", "--json", "--junit", "/dev/full", "--html", "x.html", env=quiet)
+    assert done.returncode == 2
+    assert json.loads(done.stdout)["run"] == 1  # those before were refused before they asked
+    assert done.stderr == (
+        "libraryfs: /dev/full: cannot be written: No space left on device; run it again with another file\n"
+    )
+    assert "2/2" in (tmp_path / "x.html").read_text()
+    assert answer("eval", "dev", "--junit", "x.html", env=quiet)["run"] == 2
+
+
+@pytest.mark.usefixtures("filled")
+def test_options_that_do_nothing_together(cli: Run, quiet: dict[str, str], tmp_path: Path) -> None:
+    """An `--aa` run stores nothing that could be pinned; a calibration runs no set."""
+    done = cli("eval", "dev", "--aa", "--baseline", "this", env=quiet)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("libraryfs: --aa stores no run, so there is none to pin")
+    rows = tmp_path / "rows.jsonl"
+    for options in (["--aa"], ["--junit", "x"], ["--no-llm-judge"], ["--as", "bob"], ["--repeats", "2"]):
+        done = cli("eval", "calibrate", rows, *options, env=quiet)
+        assert done.returncode == 2
+        assert done.stderr.startswith(f"libraryfs: {options[0].replace('no-', '')}")
+        assert "is of no use to calibrate; leave it out" in done.stderr
+
+
 def test_calibrate(cli: Run, quiet: dict[str, str], tmp_path: Path) -> None:
     """It wants a file, labelled rows and a model."""
     rows = tmp_path / "rows.jsonl"
@@ -140,5 +177,5 @@ def test_calibrate(cli: Run, quiet: dict[str, str], tmp_path: Path) -> None:
     assert "LIBRARYFS_LLM is none" in done.stderr
     assert "calibrate wants the FILE" in cli("eval", "calibrate", env=quiet).stderr
     rows.write_text("{}\n")
-    assert "line 1: claim: Field required" in cli("eval", "calibrate", rows, env=quiet).stderr
+    assert cli("eval", "calibrate", rows, env=quiet).stderr.startswith(f"libraryfs: {rows}: line 1: claim: Field req")
     assert "unexpected argument" in cli("eval", "dev", rows, env=quiet).stderr

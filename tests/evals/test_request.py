@@ -20,6 +20,10 @@ def test_fields() -> None:
     assert found == EvalRequest(workspace_item_id="x", llm_judge=False, repeats=3, baseline="7", cache=False)
 
 
+def test_a_run_by_its_number() -> None:
+    assert parse(b'{"baseline": 999}').baseline == "999"
+
+
 @pytest.mark.parametrize(
     ("data", "message"),
     [
@@ -32,7 +36,13 @@ def test_fields() -> None:
         (b'{"workspace_item_id": "x", "default": true}', "request: exactly one of default and workspace_item_id"),
         (b'{"default": false}', "request: exactly one of default and workspace_item_id"),
         (b'{"repeats": 51}', "repeats: "),
-        (b'{"baseline": "0"}', "baseline: "),
+        (b'{"baseline": "0"}', "baseline: wants the number of a run, or 'this'; '0' is neither"),
+        (b'{"baseline": "foo"}', "baseline: wants the number of a run, or 'this'; 'foo' is neither"),
+        (b'{"baseline": "7\\n"}', "baseline: wants the number of a run"),
+        (b'{"baseline": true}', "baseline: wants the number of a run"),
+        (b'{"baseline": -1}', "baseline: wants the number of a run"),
+        (b'{"baseline": 1' + b"0" * 18 + b"}", "baseline: wants the number of a run"),
+        (b'{"aa": true, "baseline": "this"}', "request: aa stores no run, so there is none to pin"),
         (b'{"aa": 1}', "aa: "),
         (b'{"llm_judge": "\xff"}', "request: "),
     ],
