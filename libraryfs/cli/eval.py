@@ -21,7 +21,7 @@ EPILOG = """\b
 Exit codes:
   0    ran, without drift
   1    drift, or a regression: significant, or against the baseline
-  2    the set or the models are at fault: stderr says how
+  2    the set or the models are at fault, or a baseline was not pinned or a file not written: stderr says how
 \b
 Examples:
   libraryfs eval dev
@@ -103,8 +103,9 @@ def _eval(common: Common, ring: str, principal: str, options: dict[str, Any]) ->
         click.echo(f"libraryfs: {report.path}: {report.error}; nothing was written", err=True)
     if report.write_error is not None:
         click.echo(f"libraryfs: the run was not stored: {report.write_error}", err=True)
+    pin_lost = options["baseline"] is not None and report.write_error is not None
     # after the report is shown: the run is stored by now, and a disk that is full must not take the report too
-    if not _write_files(report, options["junit"], options["html"]):
+    if not _write_files(report, options["junit"], options["html"]) or pin_lost:
         return 2
     return report.exit_code
 

@@ -1,6 +1,9 @@
 """A run's one write: the rate into the item's metadata and the verdicts, with the reading of the rate before."""
 
-from libraryfs.errors import LibraryError, PathNotFound, SnapshotMissing
+import os
+from pathlib import Path
+
+from libraryfs.errors import LibraryError, PathNotFound, SnapshotError, SnapshotMissing, SnapshotReadOnly
 from libraryfs.evals import history
 from libraryfs.evals.assemble import Finished, completed
 from libraryfs.evals.drift import RunRecord
@@ -23,7 +26,19 @@ def write_back(snapshot: Snapshot, principal: str, finished: Finished, at_ns: in
             return _write(writer, principal, finished, at_ns, pin)
     except LibraryError as error:
         report = compare_only(snapshot, finished, pin)
-        return report.model_copy(update={"write_error": f"{error.code}: {error.message}"})
+        cause = _read_only(error, snapshot.path)
+        reason = f"{cause.code}: {cause.message}" + ("; so no baseline was pinned" if pin is not None else "")
+        return report.model_copy(update={"write_error": reason})
+
+
+def _read_only(error: LibraryError, path: Path) -> LibraryError:
+    """The error, or what it comes from: SQLite says of a read-only place only that it cannot open a file there."""
+    if type(error) not in (SnapshotError, SnapshotReadOnly):
+        return error
+    place = next((place for place in (path, path.parent) if not os.access(place, os.W_OK)), None)
+    if place is None:
+        return error
+    return SnapshotReadOnly(f"{place}: read-only; make it writable, or run the eval on a copy of the snapshot")
 
 
 def _write(writer: Snapshot, principal: str, finished: Finished, at_ns: int, pin: str | None) -> EvalReport:

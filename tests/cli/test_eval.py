@@ -13,6 +13,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from libraryfs.store.snapshot import Snapshot
 from tests.cli.conftest import Run
 from tests.cli.test_main import on_a_terminal
 
@@ -152,6 +153,20 @@ def test_files_that_cannot_be_written(cli: Run, answer: Answer, quiet: dict[str,
     )
     assert "2/2" in (tmp_path / "x.html").read_text()
     assert answer("eval", "dev", "--junit", "x.html", env=quiet)["run"] == 2
+
+
+@pytest.mark.usefixtures("filled")
+def test_a_baseline_that_could_not_be_pinned(cli: Run, quiet: dict[str, str], tmp_path: Path) -> None:
+    """The report is shown, and 2 says that what was asked for is not so; a run that only was not stored is well."""
+    path = tmp_path / "data" / "libraryfs" / "library.db"
+    with Snapshot.open(path, write=True) as other, other.transaction():
+        busy = quiet | {"LIBRARYFS_BUSY_TIMEOUT_MS": "50"}
+        done = cli("eval", "dev", "--baseline", "this", env=busy)
+        assert cli("eval", "dev", env=busy).returncode == 0
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert done.stdout.startswith(f"{ITEM}: 2/2 passed")
+    assert done.stderr.startswith("libraryfs: the run was not stored: LIBRARY_SNAPSHOT_BUSY: ")
+    assert done.stderr.endswith("; so no baseline was pinned\n")
 
 
 @pytest.mark.usefixtures("filled")

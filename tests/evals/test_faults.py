@@ -53,6 +53,22 @@ def test_a_snapshot_that_cannot_be_written(world: World, error: type[apsw.Error]
     assert world.stored() == before
 
 
+@pytest.mark.parametrize("place", ["", ".."])
+def test_a_read_only_place_is_named(world: World, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
+    """Whatever SQLite says of it; root, who runs these tests, may write everywhere, so the system's word is faked."""
+    refused = world.path.parent if place else world.path
+    monkeypatch.setattr("os.access", lambda path, mode: Path(path) != refused)
+    vfs = FaultyVFS(world.path, 1, apsw.CantOpenError)
+    try:
+        found = world.run(baseline="this")
+    finally:
+        vfs.unregister()
+    assert found.write_error == (
+        f"LIBRARY_SNAPSHOT_READ_ONLY: {refused}: read-only; make it writable, or run the eval on a copy of the snapshot"
+        "; so no baseline was pinned"
+    )
+
+
 def test_another_writer_that_does_not_end(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LIBRARYFS_BUSY_TIMEOUT_MS", "50")
     with world.build.snapshot.transaction():
