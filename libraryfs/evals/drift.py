@@ -40,7 +40,10 @@ class Verdict(BaseModel):
 
 
 class Fingerprint(BaseModel):
-    """What a rate depends on besides the library's content: runs that differ here are not comparable."""
+    """What a rate depends on besides the library's content: runs that differ here are not comparable.
+
+    `embedding_model` is the one that was searched with, "none" where that was keywords, whatever was set.
+    """
 
     model_config = ConfigDict(frozen=True)
 

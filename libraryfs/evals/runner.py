@@ -27,6 +27,7 @@ from libraryfs.models.cancel import Cancel
 from libraryfs.rows import iso
 from libraryfs.settings import settings
 from libraryfs.store import evals as store
+from libraryfs.store import vectors
 from libraryfs.store.answers import Answers
 from libraryfs.store.snapshot import Snapshot
 
@@ -160,9 +161,10 @@ class _Run:
         if wants_judge and model is not None:
             self.judge = ModelJudge(model, self.cancel, self.answers if self.request.cache else None)
         budget = options.latency_budget_ms
+        embedding_model = self.models.embedder.model if self.models.embedder is not None else "none"
         self.fingerprint = Fingerprint(
             language_model=model.model if model is not None else "none",
-            embedding_model=self.models.embedder.model if self.models.embedder is not None else "none",
+            embedding_model=self._searched_with(embedding_model),
             prompt=str(prompt.VERSION),
             judge=self.judge.identity if self.judge is not None else "none",
             options=f"retrieval {options.retrieval}, repeats {self.repeats}"
@@ -172,12 +174,19 @@ class _Run:
             self.library,
             self.models,
             self.around.ask,
-            self.fingerprint.model_copy(update={"judge": "", "options": ""}).model_dump_json(),
+            self.fingerprint.model_copy(
+                update={"judge": "", "options": "", "embedding_model": embedding_model}
+            ).model_dump_json(),
             self.cancel,
             self.answers,
             failures=self.failures,
             use_kept=self.request.cache and not self.request.aa,
         )
+
+    def _searched_with(self, model: str) -> str:
+        """The embedding model, or "none" where the snapshot has no vectors of it: then keywords are searched."""
+        stored = vectors.embedder(self.library.snapshot.db)
+        return model if stored is not None and stored.model == model else "none"
 
     def _ask_all(self) -> Iterator[list[Repeat]]:
         """The repeats of each question, in the order of the set."""

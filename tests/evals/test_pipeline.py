@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from libraryfs.ask.pipeline import Models
+from libraryfs.errors import ModelUnavailable
 from libraryfs.evals.report import EvalReport
 from libraryfs.evals.request import build
 from libraryfs.evals.runner import run
@@ -16,6 +17,7 @@ from libraryfs.models.cancel import Cancel
 from libraryfs.settings import settings
 from libraryfs.store import keywords
 from libraryfs.store.snapshot import Snapshot
+from tests.ask.fake_embedder import BrokenEmbedder, WordEmbedder
 from tests.evals.world import RING, SET, without_times
 from tests.store.build import Builder
 
@@ -64,6 +66,24 @@ def test_by_keywords_the_set_is_no_evidence_and_runs_repeat(snapshot: Path, tmp_
     assert found.questions[0].citations[0].path == f"{RING}/skills/zebra.md"
     assert not any(SET in path for question in found.questions for path in question.evidence)
     assert without_times(_run(copy, Models(None, None))) == without_times(found)
+
+
+def test_a_search_by_keywords_is_not_comparable_with_one_by_vectors(snapshot: Path) -> None:
+    """A model that is set is not one that was used: without vectors of it in the snapshot, keywords are searched."""
+    words = WordEmbedder()
+    unreachable = BrokenEmbedder(ModelUnavailable("nobody answers at the endpoint"))
+    assert _run(snapshot, Models(unreachable, None)).trace.models["embedding"] == "none"
+    found = _run(snapshot, Models(words, None))
+    assert (found.trace.models["embedding"], found.drift_comparable) == ("none", True)
+    assert any("the library has no vectors yet" in reason for reason in found.trace.degraded)
+    assert _run(snapshot, Models(None, None)).drift_comparable  # that is a search by keywords too
+    with Snapshot.open(snapshot, write=True) as writer:
+        embed_missing(writer, words, Cancel())
+    found = _run(snapshot, Models(words, None))
+    assert (found.trace.models["embedding"], found.drift_comparable) == ("words@1", False)
+    assert found.drift_reasons == ("the embedding model changed: none → words@1",)
+    found = _run(snapshot, Models(WordEmbedder("others@1"), None))
+    assert (found.trace.models["embedding"], found.drift_comparable) == ("none", False)
 
 
 @pytest.mark.models
