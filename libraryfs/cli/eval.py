@@ -26,7 +26,7 @@ Exit codes:
 Examples:
   libraryfs eval dev
   libraryfs eval dev --no-llm-judge --json
-  libraryfs eval dev --item smoke-test --junit eval.xml --html eval.html
+  libraryfs eval dev --item smoke.md --junit eval.xml --html eval.html
   libraryfs eval dev --aa --repeats 5
   libraryfs eval dev --baseline this
   libraryfs eval calibrate labelled.jsonl
@@ -37,7 +37,7 @@ CALIBRATE = "calibrate"
 @click.command("eval", epilog=EPILOG)
 @click.argument("ring", metavar="RING | calibrate")
 @click.argument("file", required=False, metavar="[FILE]", type=click.Path(dir_okay=False, path_type=Path))
-@click.option("--item", metavar="ID", help="Run this workspace item. Default: eval-set.md at the workspace's root.")
+@click.option("--item", metavar="ITEM", help="A workspace item's path or id. Default: workspace/eval-set.md.")
 @click.option("--llm-judge/--no-llm-judge", default=None, help="Ask the model about what substring did not find.")
 @click.option("--repeats", metavar="N", type=click.IntRange(1, 50), help="Ask each question N times.")
 @click.option("--aa", is_flag=True, help="Run the set against itself: its own false-alarm rate. Writes nothing.")

@@ -40,20 +40,40 @@ def ring_path(text: str) -> str:
 def find_item(library: Library, ring: str, request: EvalRequest) -> tuple[Entry, Item]:
     """The workspace item that the request names. Raises PathNotFound: absent, hidden, and of another ring alike."""
     library.resolve(ring)
-    if request.workspace_item_id is None:
-        entry = library.resolve(f"{ring}/workspace/{DEFAULT_NAME}")
-        item = workspace.get(library.snapshot.db, entry.ino)
-    else:
-        name = f"workspace item {request.workspace_item_id} of {ring}"
-        namespace = namespaces.find_path(library.snapshot.db, ring)
-        item = namespace and workspace.find(library.snapshot.db, namespace.id, request.workspace_item_id)
-        if item is None:
-            raise PathNotFound(name)
-        entry = library.entry(item.ino)
-        library.path_of(entry)  # raises when no path reaches it
+    named = request.workspace_item_id
+    entry = _default(library, ring) if named is None else _named(library, ring, named)
+    item = workspace.get(library.snapshot.db, entry.ino)
     if item is None or entry.kind != Kind.ITEM:
         raise EvalSetError(f"{library.path_of(entry)}: is a folder; an eval set is a Markdown file")
     return entry, item
+
+
+def _default(library: Library, ring: str) -> Entry:
+    try:
+        return library.resolve(f"{ring}/workspace/{DEFAULT_NAME}")
+    except PathNotFound as error:
+        error.args = (
+            f"{error}; put workspace/{DEFAULT_NAME} into the ring's folder and import it,"
+            " or name another set (--item, in .eval workspace_item_id)",
+        )
+        raise
+
+
+def _named(library: Library, ring: str, name: str) -> Entry:
+    """The ring's own item of this id, else of this library path, or path below the workspace."""
+    namespace = namespaces.find_path(library.snapshot.db, ring)
+    item = namespace and workspace.find(library.snapshot.db, namespace.id, name)
+    try:
+        if item is not None:
+            entry = library.entry(item.ino)
+            library.path_of(entry)  # raises when no path reaches it
+            return entry
+        path = paths.parse(name if name.startswith("/") else f"{ring}/workspace/{name}")
+        if isinstance(path, paths.RingPath) and paths.format_path(path).startswith(f"{ring}/workspace/"):
+            return library.resolve(paths.format_path(path))
+    except (PathNotFound, InvalidPath):
+        pass
+    raise PathNotFound(f"workspace item {name} of {ring}")  # the same words for whatever is not to be had
 
 
 def load(library: Library, ring: str, request: EvalRequest) -> Loaded:

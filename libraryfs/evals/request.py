@@ -1,7 +1,7 @@
 """What to run: a ring's default eval set or one of its items, and how. One request for the mount and the command line.
 
 run
-{"workspace_item_id": "smoke-test", "llm_judge": false}
+{"workspace_item_id": "smoke.md", "llm_judge": false}
 """
 
 import re
@@ -25,7 +25,9 @@ class EvalRequest(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     default: bool | None = None
-    workspace_item_id: str | None = Field(None, min_length=1)
+    workspace_item_id: str | None = Field(
+        None, min_length=1, description="the item's id, its library path, or its path below the ring's workspace"
+    )
     llm_judge: bool | None = Field(None, description="ask the model about fragments that substring did not find")
     repeats: int | None = Field(None, ge=1, le=50, description="how often each question is asked")
     aa: bool = Field(False, description="run the set against itself: its own false-alarm rate; writes nothing")

@@ -127,6 +127,51 @@ def test_an_item_by_its_id(world: World) -> None:
     assert world.metadata() == {}
 
 
+def test_an_item_by_its_path(world: World) -> None:
+    """The library's, or the one below the workspace; an id goes first. Of another ring it is as an absent one."""
+    world.build.item(RING, "folder", name="sets", folder=True)
+    world.build.item(RING, "sets-id", name="small.md", parent="folder", content=set_text(2))
+    world.build.item(RING, "other.md", name="by-id.md", content=set_text(3))
+    world.build.item(RING, "another", name="other.md", content=set_text(4))
+    for name in ("sets/small.md", f"{RING}/workspace/sets/small.md", f"{RING}/workspace/sets/small.md/", "sets-id"):
+        found = world.run(workspace_item_id=name)
+        assert (found.item_id, found.total) == ("sets-id", 2), name
+    assert world.run(workspace_item_id="other.md").total == 3
+    assert world.run(workspace_item_id=f"{RING}/workspace/other.md").total == 4
+    with pytest.raises(EvalSetError, match="is a folder"):
+        world.run(workspace_item_id="sets")
+    world.build.item("/ring/secret", "set", name=SET, content=set_text())
+    world.build.item("/ring/mine", "set", name=SET, content=set_text())
+    world.build.namespace("/ring/mine", "alice")
+    names = [
+        f"/ring/secret/workspace/{SET}",
+        f"/ring/mine/workspace/{SET}",
+        f"/ring/absent/workspace/{SET}",
+        f"{RING}/skills/m1.md",
+        f"{RING}/workspace",
+        f"../../mine/workspace/{SET}",
+        "/",
+        "a\0b",
+    ]
+    errors: list[PathNotFound] = []
+    for name in names:
+        with pytest.raises(PathNotFound) as caught:
+            world.run(workspace_item_id=name)
+        errors.append(caught.value)
+    words = {str(error).replace(f"item {name} of", "item … of") for error, name in zip(errors, names, strict=True)}
+    assert words == {f"workspace item … of {RING}: no such path in the library, or not visible to you"}
+
+
+def test_a_ring_without_a_set_says_what_to_do(world: World) -> None:
+    world.build.namespace("/ring/empty", "alice")
+    with pytest.raises(PathNotFound) as caught:
+        world.run(ring="/ring/empty")
+    assert str(caught.value) == (
+        f"/ring/empty/workspace/{SET}: no such path in the library, or not visible to you; put workspace/{SET} into "
+        "the ring's folder and import it, or name another set (--item, in .eval workspace_item_id)"
+    )
+
+
 def test_a_folder_is_no_set(world: World) -> None:
     world.build.item(RING, "folder", name="folder", folder=True)
     with pytest.raises(EvalSetError, match="is a folder"):
