@@ -35,7 +35,7 @@ def two_lines(report: EvalReport) -> tuple[str, str]:
     """The rate, and how it compares."""
     where = f"{report.path}: "
     if report.status == "failed":
-        return f"{where}failed at {report.error}", "nothing was written; the rate stored before stands"
+        return f"{where}failed: {report.error}", "nothing was written; the rate stored before stands"
     assert report.pass_rate is not None
     assert report.ci95 is not None
     run = f", run {report.run}" if report.run is not None else ""

@@ -14,7 +14,8 @@ def junit(report: EvalReport) -> bytes:
     suite = TestSuite(_xml(report.path))
     suite.timestamp = report.at
     for name, value in _properties(report).items():
-        suite.add_property(name, _xml(str(value)))
+        if value is not None:
+            suite.add_property(name, _xml(str(value).lower() if isinstance(value, bool) else str(value)))
     suite.add_testcases([_case(report, question) for question in report.questions])  # at once: each adding counts all
     xml.add_testsuite(suite)
     xml.add_testsuite(_whole(report))

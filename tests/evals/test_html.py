@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from libraryfs.evals.report import EvalReport
 from libraryfs.evals.report_html import DRIFT, PINNED, RATE, html
-from tests.evals.world import World, set_text
+from tests.evals.world import RING, SET, World, set_text
 
 _FLAGS = (
     "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
@@ -89,5 +89,5 @@ def test_a_first_run_and_a_failed_one(world: World) -> None:
     assert "no drift: first run" in html(world.run()).decode()
     world.rewrite("## What is 1?\n- value 1\npaths: /ring/absent\n")
     failed = html(world.run()).decode()
-    assert "failed at no question could be judged" in failed
+    assert f"{RING}/workspace/{SET}: failed: no question could be judged: LIBRARY_PATH_NOT_FOUND" in failed
     assert "<svg" not in failed
