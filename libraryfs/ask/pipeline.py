@@ -220,7 +220,10 @@ class _Ask:
     def _shaped(self, schema: dict[str, Any]) -> AskResult:
         model = self.models.language_model
         if model is None:
-            return self._failed("LIBRARY_MODEL_UNAVAILABLE", "a shaped answer needs a language model, and none is set")
+            return self._failed(
+                "LIBRARY_MODEL_UNAVAILABLE",
+                "a shaped answer needs a language model, and none is set: set LIBRARYFS_LLM",
+            )
         try:
             with self._timed("generate"):
                 made = shaped.answer(model, self.request.question, self.passages, self.ranking, schema, self.cancel)

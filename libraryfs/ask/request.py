@@ -101,7 +101,7 @@ def parse(data: bytes, default_path: str) -> AskRequest:
         raise InvalidRequest(f"request: not UTF-8 text (byte {error.start})") from None
     if not wants_json(data):
         return build({"question": text, "paths": [default_path]})
-    fields = _object(text)
+    fields = json_object(text)
     fields.setdefault("paths", [default_path])
     return build(fields)
 
@@ -129,19 +129,20 @@ def _printable(text: str) -> str:
     return re.sub(r"[\x00-\x1f\x7f\x85\u2028\u2029]", " ", text.encode("utf-8", "backslashreplace").decode())
 
 
-def _object(text: str) -> dict[str, Any]:
-    """The JSON object in the text: no duplicate keys, no NaN, at most MAX_DEPTH levels."""
+def json_object(text: str, name: str = "request") -> dict[str, Any]:
+    """The JSON object in the text: no duplicate keys, no NaN, at most MAX_DEPTH levels. Raises InvalidRequest."""
     try:
         value = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
     except json.JSONDecodeError as error:
-        raise InvalidRequest(f"request: not JSON: {error.msg} (line {error.lineno}, column {error.colno})") from None
+        raise InvalidRequest(f"{name}: not JSON: {error.msg} (line {error.lineno}, column {error.colno})") from None
     except RecursionError:
-        raise InvalidRequest(f"request: nested deeper than {MAX_DEPTH} levels") from None
+        raise InvalidRequest(f"{name}: nested deeper than {MAX_DEPTH} levels") from None
     except ValueError as error:  # duplicate key, NaN, an integer of more digits than Python reads
-        raise InvalidRequest(f"request: {_printable(str(error).split(';')[0])}") from None
-    assert isinstance(value, dict), "the text starts with {"
+        raise InvalidRequest(f"{name}: {_printable(str(error).split(';')[0])}") from None
+    if not isinstance(value, dict):
+        raise InvalidRequest(f"{name}: not a JSON object")
     if _deeper_than(value, MAX_DEPTH):
-        raise InvalidRequest(f"request: nested deeper than {MAX_DEPTH} levels")
+        raise InvalidRequest(f"{name}: nested deeper than {MAX_DEPTH} levels")
     return value
 
 

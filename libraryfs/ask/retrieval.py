@@ -15,7 +15,7 @@ from libraryfs.library.resolver import Library
 from libraryfs.models.cancel import Cancel
 from libraryfs.models.protocols import Embedder
 from libraryfs.nodes import Entry
-from libraryfs.store import bodies, keywords, texts, vectors
+from libraryfs.store import bodies, evals, keywords, texts, vectors
 from libraryfs.store.search_scope import SearchScope
 
 __all__ = ["NEAREST", "Evidence", "Retrieval", "retrieve"]
@@ -95,6 +95,8 @@ class _Run:
         self.vector: bytes | None = None
         self.hits: dict[int, _Hit] = {}
         self.paths: dict[int, str | None] = {}
+        self.asked: frozenset[int] = frozenset()
+        self.sets = evals.with_runs(self.db)
         self.graph = Graph(library)
         self.degraded: list[str] = []
         self.left_out = 0
@@ -138,6 +140,7 @@ class _Run:
         """The hits of each scope; of two for one item, the one with the higher score stays."""
         matched = shown = 0
         searched: set[int] = set()
+        self.asked = frozenset(entry.ino for entry in scopes)
         for scope in dict.fromkeys(search_scope(self.library, entry) for entry in scopes):
             searched.update(scope.namespaces)
             if self.vector is None:
@@ -197,8 +200,12 @@ class _Run:
                 self.hits[hit.ino] = hit
 
     def reachable(self, ino: int) -> bool:
-        """Whether the principal can open the item by a path."""
-        return self.path(ino) is not None
+        """Whether the principal can open the item by a path, and it may be evidence.
+
+        An eval set is none, unless it was asked itself: what its questions want to hear is not what the library knows.
+        """
+        path = self.path(ino)
+        return path is not None and (ino in self.asked or not (ino in self.sets or evals.is_default(path)))
 
     def path(self, ino: int) -> str | None:
         """The path of an item; None when it is hidden, gone, or reached by no path."""

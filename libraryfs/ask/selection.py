@@ -4,8 +4,8 @@ The score of a sentence (weights fitted on one half of XQuAD, checked on the oth
 
     cosine(question, sentence) + 0.3 cosine(question, chunk) + 0.5 coverage + 0.2 coverage with the sentence before
 
-A sentence that asks, and a heading that says nothing beyond the question, are no answers and not ranked; what follows
-them gains by the coverage with the sentence before.
+less W_HEADING for a heading, which is near to many a question and seldom answers one. Questions, and headings that are
+topics, are no answers and not ranked; what follows them gains by the coverage with the sentence before.
 
 `coverage` is the share of the question's terms in the sentence, weighted by their rarity in the evidence. Without an
 embedder the two cosines are missing and the rest still ranks.
@@ -18,7 +18,7 @@ import numpy as np
 
 from libraryfs.ask import terms as lexicon
 from libraryfs.ask.passages import Passage
-from libraryfs.ask.sentences import Sentence
+from libraryfs.ask.sentences import Sentence, words
 from libraryfs.models.cancel import Cancel
 from libraryfs.models.protocols import Embedder
 
@@ -26,6 +26,9 @@ W_SENTENCE: Final = 1.0
 W_CHUNK: Final = 0.3
 W_COVERAGE: Final = 0.5
 W_BEFORE: Final = 0.2
+W_HEADING: Final = 0.25
+TOPIC_WORDS: Final = 3
+"""A heading of so many words or fewer names a topic."""
 MAX_EMBEDDED: Final = 8
 """Sentences that get a cosine, the best by the other figures first: each costs the embedder some 10 ms."""
 MAX_CONTEXTS: Final = 4
@@ -71,10 +74,12 @@ class _Rough(NamedTuple):
     coverage: float
     before: float
     chunk: float
+    heading: bool
 
     @property
     def score(self) -> float:
-        return W_CHUNK * self.chunk + W_COVERAGE * self.coverage + W_BEFORE * self.before
+        rest = W_COVERAGE * self.coverage + W_BEFORE * self.before - W_HEADING * self.heading
+        return W_CHUNK * self.chunk + rest
 
 
 def rank(question: str, passages: Sequence[Passage], embedder: Embedder | None, cancel: Cancel) -> Ranking:
@@ -109,11 +114,12 @@ def _current_first(ranked: Sequence[Candidate], passages: Sequence[Passage]) -> 
 def _rough(passages: Sequence[Passage], weighted: dict[str, float]) -> Iterator[_Rough]:
     for number, passage in enumerate(passages):
         for at, (sentence, held) in enumerate(zip(passage.sentences, passage.terms, strict=True)):
-            if _asks(sentence.text) or (held <= weighted.keys() and _is_heading(passage.text, sentence)):
+            heading = _is_heading(passage.text, sentence)
+            if _asks(sentence.text) or (heading and words(sentence.text) <= TOPIC_WORDS):
                 continue
             together = held | passage.terms[at - 1] if at else held
             coverage, before = lexicon.coverage(weighted, held), lexicon.coverage(weighted, together)
-            yield _Rough(number, at, sentence, coverage, before, passage.item.similarity or 0.0)
+            yield _Rough(number, at, sentence, coverage, before, passage.item.similarity or 0.0, heading)
 
 
 def _asks(text: str) -> bool:

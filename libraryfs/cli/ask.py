@@ -1,6 +1,5 @@
 """`libraryfs ask`: a question over paths, answered from what is there."""
 
-import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ EPILOG = """\b
 Examples:
   libraryfs ask "When do we deploy?"
   libraryfs ask "When do we deploy?" --path /ring/dev/decisions --path /ring/ops --json
-  libraryfs ask "Who may see a ring?" --retrieval hybrid --ground --latency-budget-ms 3000
+  libraryfs ask "Who may see a ring?" --retrieval hybrid --ground --latency-budget-ms 20000
   libraryfs ask "Which port?" --shape port.schema.json
 \b
 Exit code 0 with an answer, 1 without one (it is not in the library, or the time was up), 2 when the
@@ -81,6 +80,7 @@ def command(
     else:
         _write(render.json(result) if common.json else render.text(result))
     if result.error is not None:
+        click.echo(f"libraryfs: {result.error.message}", err=True)
         return 2
     return 0 if result.answer is not None else 1
 
@@ -96,9 +96,12 @@ def _write(data: bytes) -> None:
     sys.stdout.buffer.flush()
 
 
-def _schema(path: Path) -> Any:
+def _schema(path: Path) -> dict[str, Any]:
+    from libraryfs.ask.request import json_object
+
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, ValueError) as error:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise InvalidRequest(f"shape: {path}: {reason}") from None
+    return json_object(text, f"shape: {path}")

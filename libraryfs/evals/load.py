@@ -9,10 +9,10 @@ from libraryfs.ask.request import build as build_ask
 from libraryfs.errors import EvalSetError, InvalidPath, InvalidRequest, PathNotFound
 from libraryfs.evals.evalset import EvalSet, parse_evalset
 from libraryfs.evals.request import EvalRequest
-from libraryfs.evals.stored import DEFAULT_NAME
 from libraryfs.library.resolver import Library
 from libraryfs.nodes import Entry, Kind
-from libraryfs.store import namespaces, workspace
+from libraryfs.store import evals, namespaces, workspace
+from libraryfs.store.evals import DEFAULT_NAME
 from libraryfs.store.workspace import Item
 
 
@@ -25,7 +25,7 @@ class Loaded(NamedTuple):
     evalset: EvalSet
     requests: tuple[AskRequest, ...]
     hidden: frozenset[int]
-    """Inode numbers of this set and of the ring's default one: no answer comes from them."""
+    """Inode numbers of this set, the ring's default one, and what was run as a set: no answer comes from them."""
 
 
 def ring_path(text: str) -> str:
@@ -84,7 +84,7 @@ def load(library: Library, ring: str, request: EvalRequest) -> Loaded:
         evalset = parse_evalset(library.content(entry))
     except EvalSetError as error:
         raise EvalSetError(f"{path}: {error}") from None
-    hidden = {entry.ino}
+    hidden = {entry.ino, *evals.with_runs(library.snapshot.db)}
     with suppress(PathNotFound):
         hidden.add(library.resolve(f"{ring}/workspace/{DEFAULT_NAME}").ino)
     return Loaded(ring, path, item, evalset, _requests(evalset, ring, path), frozenset(hidden))

@@ -6,8 +6,6 @@ from libraryfs.library.resolver import Library
 from libraryfs.store import evals as store
 from libraryfs.store import workspace
 
-DEFAULT_NAME = "eval-set.md"
-
 
 def last_result(library: Library, ring: str) -> bytes:
     """The last result of the ring's default set in two lines; b"" where none is, or the set is not to be seen.
@@ -15,7 +13,7 @@ def last_result(library: Library, ring: str) -> bytes:
     Starts nothing.
     """
     try:
-        entry = library.resolve(f"{ring}/workspace/{DEFAULT_NAME}")
+        entry = library.resolve(f"{ring}/workspace/{store.DEFAULT_NAME}")
     except LibraryError:
         return b""
     item = workspace.get(library.snapshot.db, entry.ino)

@@ -40,14 +40,15 @@ class _Access(NamedTuple):
 class Refresh:
     """Looks for commits by other processes, and tells the kernel what they changed.
 
-    `replaced` is called when another file has the snapshot's path.
+    `outdated` is called when answers that were given may hold what is not to be seen any more: after a revocation, and
+    when another file has the snapshot's path.
     """
 
-    def __init__(self, view: View, kernel: Kernel, interval: float, replaced: Callable[[], None]) -> None:
+    def __init__(self, view: View, kernel: Kernel, interval: float, outdated: Callable[[], None]) -> None:
         self._view = view
         self._kernel = kernel
         self._interval = interval
-        self._tell_replaced = replaced
+        self._tell_outdated = outdated
         self._start(view.library)
         self._missing = False
         self._said = ""
@@ -88,7 +89,8 @@ class Refresh:
         version = self._view.library.snapshot.data_version()
         if version != self._version:
             self._version = version
-            await trio.to_thread.run_sync(self._catch_up, abandon_on_cancel=True)
+            if await trio.to_thread.run_sync(self._catch_up, abandon_on_cancel=True):
+                self._tell_outdated()
 
     async def _replaced(self) -> None:
         self._missing = False
@@ -98,7 +100,7 @@ class Refresh:
                 self._old = await trio.to_thread.run_sync(self._numbers, abandon_on_cancel=True)
             except Exception as error:  # it was damaged: the more reason to leave it
                 log.warning("%s: the old file cannot be read to its end: %s", self._view.path, error)
-        self._tell_replaced()
+        self._tell_outdated()
         self._view.replace()
         self._start(self._view.library)
         await trio.to_thread.run_sync(self._forget_everything, abandon_on_cancel=True)
@@ -108,19 +110,20 @@ class Refresh:
         with self._view.borrow() as library:
             return array("q", (ino for ino, _, _ in entries.between(library.snapshot.db, ROOT_INO, LARGEST_INO)))
 
-    def _catch_up(self) -> None:
+    def _catch_up(self) -> bool:
+        """Whether something that the principal saw is hidden now."""
         with self._view.borrow() as library:
             db = library.snapshot.db
             if not changes.is_complete_since(db, self._seq):
                 log.info("the change log was cut; everything is read anew")
                 self._seq, self._visible = changes.latest(db), library.visible()
                 self._forget_all_of(library)
-                return
+                return True
             access: dict[int, _Access] = {}
             while batch := changes.since(db, self._seq, BATCH):
                 self._tell(batch, access)
                 self._seq = batch[-1].seq
-            self._tell_access(library, access)
+            return self._tell_access(library, access)
 
     def _tell(self, batch: Iterable[Change], access: dict[int, _Access]) -> None:
         parents: set[int] = set()
@@ -136,13 +139,14 @@ class Refresh:
         for parent in parents:
             self._kernel.forget_inode(parent, attributes_only=True)
 
-    def _tell_access(self, library: Library, access: dict[int, _Access]) -> None:
-        """What grants and revocations mean for this principal; the log does not say whose they were.
+    def _tell_access(self, library: Library, access: dict[int, _Access]) -> bool:
+        """What grants and revocations, of whomever, mean for this principal; whether it lost any.
 
         Both may have come since the last look, with look-ups between them: not only the net change counts.
         """
         before, now = self._visible, library.visible()
         self._visible = now
+        lost = False
         for namespace_id, (folder, ops) in access.items():
             shown, was_shown = namespace_id in now, namespace_id in before
             if (shown and was_shown and Op.REVOKED not in ops) or (
@@ -153,6 +157,8 @@ class Refresh:
             self._kernel.forget_inode(folder.parent, attributes_only=True)
             if not shown:  # files that are held open, and what is below a folder that somebody stands in
                 self._forget_range(library, *inodes.cluster_of(folder.ino))
+                lost = True
+        return lost
 
     def _forget_everything(self) -> None:
         for folder, name in ((ROOT_INO, b"ring"), (ROOT_INO, b"agent")):  # with all below them that nobody holds

@@ -70,7 +70,12 @@ async def _serve(
         control_kinds(str(options.mountpoint)), view, runner, waiting, attributes, shared=options.allow_other
     )
     content = Content(view, ReadAhead(kernel.push), Warming(view))
-    refresh = Refresh(view, kernel, settings().refresh_ms / 1000, answerer.end)
+
+    def forget_answers() -> None:
+        answerer.end()
+        controls.sessions.clear()
+
+    refresh = Refresh(view, kernel, settings().refresh_ms / 1000, forget_answers)
     with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1) as signals:
         connected = trio.Event()
         _mount(options, Operations(view, content, controls, attributes, requests, connected.set))

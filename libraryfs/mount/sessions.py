@@ -1,6 +1,7 @@
 """Who asked what, by path: the newest exchange of each control file and process session."""
 
 import time
+from collections import deque
 from itertools import count
 from typing import Final, NamedTuple
 
@@ -14,6 +15,9 @@ FIRST_INO: Final = 7 << 60
 
 KEPT_SECONDS: Final = 600.0
 KEPT_ANSWERS: Final = 4096
+KEPT_REPLACED: Final = 256
+"""Exchanges that are nobody's newest any more and whose inode numbers still lead somewhere: for who has one open, or is
+between the look-up and the open of it, when its session asks again."""
 
 
 class Key(NamedTuple):
@@ -32,6 +36,7 @@ class Sessions:
         self._numbers = count(FIRST_INO)
         self._newest: dict[Key, Exchange] = {}
         self._by_ino: dict[int, Exchange] = {}
+        self._replaced: deque[int] = deque()
         self._awaited: dict[int, list[Exchange]] = {}  # by folder: those that were not answered when last looked at
 
     def begin(self, kind: ControlKind, folder: int, session: Session, pid: int) -> Exchange:
@@ -49,9 +54,19 @@ class Sessions:
         """Forgets the session's exchange."""
         old = self._newest.pop(key, None)
         if old is not None:
-            self._by_ino.pop(old.ino or 0, None)
+            assert old.ino is not None, "begun here"
+            self._replaced.append(old.ino)
+            if len(self._replaced) > KEPT_REPLACED:
+                del self._by_ino[self._replaced.popleft()]
             if not old.waiters:
                 old.cancel()
+
+    def clear(self) -> None:
+        """Forgets every exchange, answered or not: what they may hold is not to be seen any more."""
+        for key in list(self._newest):
+            self.drop(key)
+        self._by_ino.clear()
+        self._replaced.clear()
 
     def forget(self, exchange: Exchange) -> None:
         """Forgets this exchange, if it is still its session's newest."""

@@ -8,6 +8,8 @@ import apsw
 from libraryfs.rows import iso
 from libraryfs.store import workspace
 
+DEFAULT_NAME: Final = "eval-set.md"
+"""The set of a ring, at the root of its workspace."""
 KEPT_RUNS: Final = 50
 RATE, TOTAL, AT = workspace.EVAL_KEYS
 
@@ -47,6 +49,16 @@ class Rate(NamedTuple):
 
 def _run(row: tuple[Any, ...]) -> Run:
     return Run._make((*row[:5], bool(row[5]), row[6]))
+
+
+def is_default(path: str) -> bool:
+    """Whether this is the library path of a ring's own eval set."""
+    return path.split("/")[3:] == ["workspace", DEFAULT_NAME]
+
+
+def with_runs(db: apsw.Connection) -> frozenset[int]:
+    """Inode numbers of the items that were run as eval sets."""
+    return frozenset(ino for (ino,) in db.execute("SELECT DISTINCT ino FROM eval_runs"))
 
 
 def latest(db: apsw.Connection, ino: int) -> Run | None:

@@ -176,8 +176,8 @@ def test_the_same_question_gives_the_same_answer(team: Shelf) -> None:
         "# When do we deploy?\n\nOn Tuesdays, after the stand-up.\n",
         "Q: When do we deploy? A: On Tuesdays, after the stand-up.\n",
         "**When do we deploy?**\nOn Tuesdays, after the stand-up.\n",
-        "我们什么时候 deploy？ On Tuesdays, after the stand-up.\n",
-        "## Deploy\n\nOn Tuesdays, after the stand-up.\n",
+        "我们什么时候 deploy？ We deploy on Tuesdays, after the stand-up.\n",
+        "## When we deploy\n\nWe deploy on Tuesdays, after the stand-up.\n",
     ],
 )
 def test_a_stored_question_is_no_answer(shelf: Shelf, stored: str) -> None:
@@ -185,8 +185,9 @@ def test_a_stored_question_is_no_answer(shelf: Shelf, stored: str) -> None:
     shelf.memory("/ring/dev", "faq", "resource", stored, title="Questions")
     shelf.grant("me", "/ring/dev")
     shelf.embed()
-    answer = run(shelf).answer
-    assert answer is None or ("Tuesdays" in answer and "?" not in answer and "？" not in answer)
+    answer = str(run(shelf).answer)
+    assert "Tuesdays" in answer
+    assert not {"?", "？"} & set(answer)
 
 
 def test_only_questions_are_not_an_answer(shelf: Shelf) -> None:

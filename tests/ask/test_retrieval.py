@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 from libraryfs.ask.retrieval import NEAREST
 from libraryfs.errors import Cancelled, ModelCrashed
 from libraryfs.models.cancel import Cancel
-from libraryfs.store import memory, vectors
+from libraryfs.store import evals, memory, vectors, workspace
 from libraryfs.store.texts import TextState
 from tests.ask.fake_embedder import BrokenEmbedder, PlacedEmbedder, WordEmbedder
 from tests.ask.shelf import Shelf, ids, plain
 
 A, B = "/ring/a", "/ring/b"
+SETS = ("eval-set.md", "smoke.md", "notes.md")
 
 
 def on_circle(degrees: float) -> list[float]:
@@ -268,3 +269,22 @@ def test_all_namespaces_or_some_give_what_each_gives(circle: Shelf) -> None:
     assert plain(circle.ask("question", "/")) == plain(everything)
     assert ids(circle.ask("question", "/ring")) == ids(everything)
     assert ids(circle.ask("question", "/agent")) == []
+
+
+def test_eval_sets_are_no_evidence(shelf: Shelf) -> None:
+    """A ring's own, and what was run as one: what its questions want to hear is no knowledge; unless one is asked."""
+    for name in SETS:
+        shelf.item(A, name, name=name, content=f"## Where is zebra?\n- zebra in {name}\n")
+    shelf.grant("me", A)
+    shelf.embed()
+    for options in ({}, {"retrieval": "hybrid"}, {"embedder": None}):
+        assert set(ids(shelf.ask("Where is zebra?", A, **options))) == {"smoke.md", "notes.md"}
+    with shelf.snapshot.transaction():
+        run = evals.NewRun(at_ns=1, passed=1, total=1, errors=0, fingerprint="{}", verdicts=[])
+        item = workspace.get(shelf.db, shelf.library().resolve(f"{A}/workspace/{SETS[1]}").ino)
+        assert item is not None
+        evals.add(shelf.db, item, run)
+    for options in ({}, {"retrieval": "hybrid"}, {"embedder": None}):
+        assert ids(shelf.ask("Where is zebra?", A, **options)) == ["notes.md"]
+        for name in SETS:
+            assert ids(shelf.ask("Where is zebra?", f"{A}/workspace/{name}", **options)) == [name]

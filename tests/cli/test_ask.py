@@ -65,6 +65,9 @@ def test_stdin_and_options(cli: Run, answer: Answer, tmp_path: Path) -> None:
         (["x", "--latency-budget-ms", "0"], "latency_budget_ms"),
         (["x", "--shape", "absent.json"], "absent.json"),
         (["x", "--shape", "not.json"], "not.json"),
+        (["x", "--shape", "deep.json"], "deep.json: nested deeper than"),
+        (["x", "--shape", "twice.json"], "'type' is given twice"),
+        (["x", "--shape", "list.json"], "list.json: not a JSON object"),
         (["x", "--retrieval", "magic"], "magic"),
     ],
 )
@@ -72,6 +75,9 @@ def test_stdin_and_options(cli: Run, answer: Answer, tmp_path: Path) -> None:
 def test_a_bad_request_names_the_field(cli: Run, tmp_path: Path, arguments: list[str], says: str) -> None:
     """One line, exit code 2."""
     (tmp_path / "not.json").write_text("{")
+    (tmp_path / "deep.json").write_text('{"not":' * 10_000 + "{}" + "}" * 10_000)
+    (tmp_path / "twice.json").write_text('{"type": "object", "type": "string"}')
+    (tmp_path / "list.json").write_text("[]")
     done = cli("ask", *arguments, env=NO_MODELS)
     assert done.returncode == 2
     assert says in done.stderr

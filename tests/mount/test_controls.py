@@ -115,6 +115,34 @@ def test_an_answer_stays_until_the_next_question(live: Slow) -> None:
     assert sh(script, live.point, session=True) == one + one + two + two + there + there
 
 
+def test_a_question_replaced_by_whatever_tool(live: Slow, tmp_path: Path) -> None:
+    """What has the file open goes on when the session asks again: its inode number leads somewhere still."""
+    question = tmp_path / "question"
+    for n, tool in enumerate(["cp", "busybox cp", "rsync --inplace", "cp", "cat", "cp"]):
+        question.write_text(f"0 number {n}")
+        ask = f"cat {question} > .slow" if tool == "cat" else f"{tool} {question} .slow"
+        script = f"echo '0 before' > .slow; cat .slow; {ask}; cat .slow"
+        said = sh(script, live.point, session=True)
+        assert said == f"first before\nsecond before\nfirst number {n}\nsecond number {n}\n", tool
+
+
+def test_a_waiting_reader_whose_session_asks_again(live: Slow) -> None:
+    """It gets what it waited for."""
+    script = "echo '1 one' > .slow; cat .slow & sleep 0.4; echo '0 two' > .slow; wait $!; echo $?; cat .slow"
+    assert sh(script, live.point, session=True) == "first one\nsecond one\n0\nfirst two\nsecond two\n"
+
+
+def test_a_session_that_asks_side_by_side(live: Slow) -> None:
+    """Who reads what is a race; that a read fails is not part of it."""
+    script = """
+        for k in 1 2 3; do
+            (for i in 1 2 3 4 5 6 7 8; do echo "0 $k$i" > .slow; cat .slow > /dev/null; done) 2>&1 &
+        done
+        wait
+    """
+    assert sh(script, live.point, session=True) == ""
+
+
 def test_appending_and_pieces(live: Slow) -> None:
     """`>>`, several writes, a shell's group, dd: one question, complete at the last close."""
     for script in (

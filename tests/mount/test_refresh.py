@@ -272,3 +272,14 @@ def test_read_ahead_is_never_stale(live: Live, build: Builder) -> None:
                 (folder / f"n-{number}.md").read_text() == expected for number in range(count)
             )
         )
+
+
+def test_an_answer_is_gone_with_what_it_was_made_from(live: Live, build: Builder) -> None:
+    """Asked above what is revoked, so that the folder itself stays; read in the same session."""
+    asked = sh("""echo '{"depth": 4}' > .tree; cat .tree""", live.point)
+    assert "first.md" in asked
+    assert sh("cat .tree", live.point) == asked
+    with build.snapshot.transaction():
+        access.revoke(build.db, "me", namespaces.ensure(build.db, "/ring/dev"))
+    soon(lambda: names(live.point / "ring") == [])
+    soon(lambda: "first.md" not in sh("cat .tree", live.point))
