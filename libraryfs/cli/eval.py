@@ -21,7 +21,7 @@ EPILOG = """\b
 Exit codes:
   0    ran, without drift
   1    drift, or a regression: significant, or against the baseline
-  2    the set or the models are at fault, or a baseline was not pinned or a file not written: stderr says how
+  2    the set, the models, the baseline or a file is at fault: stderr says how
 \b
 Examples:
   libraryfs eval dev
@@ -81,7 +81,7 @@ def _refuse_options_of_runs(context: click.Context) -> None:
 
 def _eval(common: Common, ring: str, principal: str, options: dict[str, Any]) -> int:
     from libraryfs.cli.models import models
-    from libraryfs.evals import load, render, request, session
+    from libraryfs.evals import load, request, session
 
     asked = request.build(
         {
@@ -95,6 +95,17 @@ def _eval(common: Common, ring: str, principal: str, options: dict[str, Any]) ->
     )
     with _bar(not common.json) as progress, models() as chosen:
         report = session.run(common.snapshot_path, principal, load.ring_path(ring), asked, chosen, progress)
+    try:  # shown first: the run is stored by now, and a disk that is full must not take the report too
+        _show(report, common)
+    finally:  # `| head` must not take the files
+        written = _write_files(report, options["junit"], options["html"])
+    pin_lost = options["baseline"] is not None and report.write_error is not None
+    return report.exit_code if written and not pin_lost else 2
+
+
+def _show(report: "EvalReport", common: Common) -> None:
+    from libraryfs.evals import render
+
     if common.json:
         print_json(report.model_dump(mode="json"))
     else:
@@ -103,11 +114,6 @@ def _eval(common: Common, ring: str, principal: str, options: dict[str, Any]) ->
         click.echo(f"libraryfs: {report.path}: {report.error}; nothing was written", err=True)
     if report.write_error is not None:
         click.echo(f"libraryfs: the run was not stored: {report.write_error}", err=True)
-    pin_lost = options["baseline"] is not None and report.write_error is not None
-    # after the report is shown: the run is stored by now, and a disk that is full must not take the report too
-    if not _write_files(report, options["junit"], options["html"]) or pin_lost:
-        return 2
-    return report.exit_code
 
 
 def _write_files(report: "EvalReport", junit: Path | None, html: Path | None) -> bool:

@@ -156,6 +156,18 @@ def test_files_that_cannot_be_written(cli: Run, answer: Answer, quiet: dict[str,
 
 
 @pytest.mark.usefixtures("filled")
+def test_a_reader_that_goes_away_does_not_take_the_files(spawn: Run, quiet: dict[str, str], tmp_path: Path) -> None:
+    """As `| head` does."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    options: dict[str, Any] = {"capture_output": False, "stdout": writing, "stderr": subprocess.PIPE}
+    done = spawn("eval", "dev", "--junit", "x.xml", env=quiet, **options)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert ElementTree.parse(tmp_path / "x.xml").getroot().get("failures") == "0"
+
+
+@pytest.mark.usefixtures("filled")
 def test_a_baseline_that_could_not_be_pinned(cli: Run, quiet: dict[str, str], tmp_path: Path) -> None:
     """The report is shown, and 2 says that what was asked for is not so; a run that only was not stored is well."""
     path = tmp_path / "data" / "libraryfs" / "library.db"
