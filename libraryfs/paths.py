@@ -172,3 +172,8 @@ def check_principal(name: str) -> str:
             f"{name[:80]!r}: a principal is a name of at most {MAX_PRINCIPAL} characters, for example alice"
         )
     return name
+
+
+def shown(text: str) -> str:
+    """A name, a path or a message on one line: control characters and lone surrogates as escapes."""
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)

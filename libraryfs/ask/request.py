@@ -120,7 +120,7 @@ def _refuse(error: ValidationError) -> NoReturn:
     if first["type"] == "extra_forbidden":
         known = ", ".join(AskRequest.model_fields)
         raise InvalidRequest(f"{_printable(name[:80])}: unknown field; the fields are {known}") from None
-    reason = first["msg"].removeprefix("Value error, ")
+    reason = first["msg"].removeprefix("Value error, ").replace("valid tuple", "list")  # JSON has no tuples
     raise InvalidRequest(f"{_printable(name[:80])}: {_printable(reason)}") from None
 
 

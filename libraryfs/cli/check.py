@@ -6,7 +6,7 @@ import click
 
 from libraryfs.cli.options import common_of, json_option, logging_options, snapshot_option
 from libraryfs.cli.output import bad, count, good, print_json
-from libraryfs.library.tree import shown
+from libraryfs.paths import shown
 from libraryfs.store.check import check
 
 EPILOG = """\b

@@ -5,7 +5,7 @@ import click
 from libraryfs.cli.diagnosis import Finding, diagnose
 from libraryfs.cli.options import common_of, json_option, logging_options, snapshot_option
 from libraryfs.cli.output import bad, faint, good, print_json
-from libraryfs.library.tree import shown
+from libraryfs.paths import shown
 
 EPILOG = """\b
 Example:

@@ -4,7 +4,7 @@ import click
 
 from libraryfs.cli.options import common_of, json_option, logging_options, snapshot_option
 from libraryfs.cli.output import print_json, table
-from libraryfs.library.tree import shown
+from libraryfs.paths import shown
 from libraryfs.store import access
 
 EPILOG = """\b

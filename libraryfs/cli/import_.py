@@ -10,7 +10,7 @@ from libraryfs.cli.output import Progress, count, print_json, progress_bar
 from libraryfs.errors import ModelError
 from libraryfs.ingest.embed import EmbedReport
 from libraryfs.ingest.report import ImportReport
-from libraryfs.library.tree import shown
+from libraryfs.paths import shown
 from libraryfs.store.snapshot import Snapshot
 
 EPILOG = """\b

@@ -14,6 +14,7 @@ import click
 import libraryfs
 from libraryfs.cli.options import Common, common_of, logging_options, snapshot_option
 from libraryfs.errors import LibraryError
+from libraryfs.paths import shown
 
 OK: Final = 0
 FOUND: Final = 1
@@ -151,7 +152,7 @@ def _user_error(code: str, message: str, common: Common) -> int:
     if common.json:
         with contextlib.suppress(OSError):  # where stdout itself is at fault
             click.echo(json.dumps({"error": {"code": code, "message": message}}))
-    click.echo(f"libraryfs: {message}", err=True)
+    click.echo(f"libraryfs: {shown(message)}", err=True)  # it may name a path with a new line in it
     try:
         sys.stdout.flush()
     except OSError:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from libraryfs.errors import InvalidSource
+from libraryfs.paths import shown
 
 LINK_TO_FOLDER: Final = "symlink to a folder"
 LINK_OUTSIDE: Final = "symlink that leads nowhere or out of the source"
@@ -121,4 +122,4 @@ def show(path: Path | str) -> str:
     if text.isprintable():  # so it holds no surrogates either
         return text
     text = os.fsencode(path).decode("utf-8", "backslashreplace")
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+    return shown(text)

@@ -10,8 +10,9 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from libraryfs.library.resolver import Library
-from libraryfs.library.tree import kind_name, listing, shown
+from libraryfs.library.tree import kind_name, listing
 from libraryfs.nodes import Entry, Kind
+from libraryfs.paths import shown
 from libraryfs.store import names
 
 EXCERPT_BYTES = 1200

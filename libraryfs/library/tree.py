@@ -5,6 +5,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from libraryfs.errors import LimitExceeded
 from libraryfs.library.resolver import Library
 from libraryfs.nodes import Entry, Kind
+from libraryfs.paths import shown
 from libraryfs.settings import settings
 from libraryfs.store import names
 
@@ -83,8 +84,3 @@ def render(node: TreeNode) -> str:
 
     walk(node.children or [], "")
     return "\n".join(lines) + "\n"
-
-
-def shown(name: str) -> str:
-    """A name on one line: control characters and lone surrogates as escapes."""
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in name)

@@ -80,7 +80,7 @@ def test_an_object_without_paths_asks_the_default_path() -> None:
         (as_json(limit=3), "limit: unknown field; the fields are question, paths, shape"),
         (as_json(**{"a\nb": 3}), "a b: unknown field"),
         (as_json(paths=[]), "paths: is empty"),
-        (as_json(paths="/ring/a"), "paths: Input should be a valid tuple"),
+        (as_json(paths="/ring/a"), "paths: Input should be a list"),
         (as_json(paths=[3]), "paths[0]: Input should be a valid string"),
         (as_json(paths=["/", "ring/a"]), "paths[1]: 'ring/a': a library path starts with /"),
         (as_json(paths=["/ring/a/../b"]), "paths[0]: '/ring/a/../b': '..' is refused"),

@@ -62,6 +62,7 @@ def test_stdin_and_options(cli: Run, answer: Answer, tmp_path: Path) -> None:
         (["..."], "question"),
         (["x", "--path", "ring/dev"], "paths"),
         (["x", "--path", "/ring/absent"], "/ring/absent"),
+        (["x", "--path", "/ring/two\nlines"], "/ring/two\\nlines"),
         (["x", "--latency-budget-ms", "0"], "latency_budget_ms"),
         (["x", "--shape", "absent.json"], "absent.json"),
         (["x", "--shape", "not.json"], "not.json"),
