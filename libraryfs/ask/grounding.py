@@ -70,16 +70,23 @@ def support(claim: str, question: str, passages: Sequence[Passage], cited: Itera
     return None
 
 
-def holds(value: str, passages: Sequence[Passage]) -> Support | None:
-    """Where the passages have this value, a word or a few: all its terms and numbers in up to WINDOW sentences."""
+def holds(value: str, question: str, passages: Sequence[Passage]) -> Support | None:
+    """Where the passages have this value, a word or a few: all its terms and numbers in up to WINDOW sentences.
+
+    Rule 5 counts here too, and at least one term: 128 stands somewhere in every library.
+    """
     wanted, figures = _words(value), lexicon.numbers(value)
     if not wanted and not figures:
         return None
+    asked = _words(question)
+    least = max(1, int(MIN_ASKED_SHARE * len(asked))) if asked else 0
     for number, passage in enumerate(passages):
         for length in range(1, WINDOW + 1):
             for first in range(len(passage.sentences) - length + 1):
                 held = set().union(*passage.terms[first : first + length])
-                if wanted <= held and figures <= lexicon.numbers(passage.quote(first, first + length)):
+                if len(asked & (held | passage.title_terms)) < least or not wanted <= held:
+                    continue
+                if figures <= lexicon.numbers(passage.quote(first, first + length)):
                     return Support(number, first, first + length, 1.0)
     return None
 

@@ -88,7 +88,7 @@ def _validated(text: str, schema: dict[str, Any]) -> tuple[JsonValue, list[str]]
 def _checked(value: JsonValue, schema: dict[str, Any], question: str, passages: Sequence[Passage]) -> Shaped:
     claims, citations = [], []
     for _, text in shape.said(schema, value):
-        held = grounding.holds(text, passages) or grounding.support(text, question, passages)
+        held = grounding.holds(text, question, passages) or grounding.support(text, question, passages)
         found = grounding.citation(passages[held.passage], held.first, held.last) if held else None
         claims.append(grounding.claim(text, found))
         citations += [found] if found else []

@@ -86,11 +86,22 @@ def test_the_quote_is_the_sentences_as_they_stand() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "held"),
-    [("Andrew Jackson", True), ("1822", True), ("8646", True), ("Andrew Ruiz", False), ("1823", False), ("…", False)],
+    ("question", "value", "held"),
+    [
+        ("Whom is Jacksonville named after?", "Andrew Jackson", True),
+        ("When was Jacksonville founded?", "1822", True),
+        ("How many streets are there?", "8646", True),
+        ("How many streets are in Jacksonville?", "Andrew Ruiz", False),
+        ("When was Jacksonville founded?", "1823", False),
+        ("When was Jacksonville founded?", "…", False),
+        ("How many bits has an inode number?", "340", False),
+        ("How long is the bridge?", "340", True),
+        ("How many?", "340", True),
+    ],
 )
-def test_values_of_a_shape(value: str, held: bool) -> None:
-    assert (grounding.holds(value, passages(*TEXTS)) is not None) == held
+def test_values_of_a_shape(question: str, value: str, held: bool) -> None:
+    """The figure must stand where the texts speak of what was asked."""
+    assert (grounding.holds(value, question, passages(*TEXTS)) is not None) == held
 
 
 def test_a_script_without_spaces() -> None:

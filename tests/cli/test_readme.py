@@ -116,6 +116,7 @@ def test_fstab_options_are_accepted() -> None:
     mount_helper.main([found[1], found[2], "-o", found[3], "-f"], standalone_mode=False)
 
 
+@pytest.mark.models
 def test_made_parts_are_up_to_date() -> None:
     """The settings table and the terminal session are what scripts/readme makes of this source."""
     done = subprocess.run(
@@ -123,7 +124,7 @@ def test_made_parts_are_up_to_date() -> None:
         cwd=HOME,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
     assert done.returncode == 0, f"run: .venv/bin/python scripts/readme\n{done.stdout}{done.stderr}"
