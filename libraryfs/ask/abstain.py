@@ -20,8 +20,9 @@ BY_WORDS: Final[tuple[float, ...]] = (-1.04, 2.97)
 says little, so the constant is such that few answerable questions are refused (4 of the 100)."""
 REFUSE_BELOW: Final = 0.5
 COVERED: Final = 0.72
-"""A best sentence that covers this much of the question is not refused, whatever its cosine. On XQuAD, whose questions
-repeat their text's words, 15 % of the answerable are then refused instead of 23 %; on ClapNQ it changes little."""
+"""A best sentence that covers this much of the question, or whose file's title covers all of it, is not refused,
+whatever its cosine. On XQuAD, whose questions repeat their text's words, 15 % of the answerable are then refused instead of 23 %;
+on ClapNQ it changes little."""
 HOPELESS_BELOW: Final = 0.02
 """Under it a capable model is not asked either; between the two it decides."""
 
@@ -49,6 +50,7 @@ def outlook(passages: Sequence[Passage], ranking: Ranking) -> Outlook:
     if not ranking.candidates:
         return Outlook(0.0, 0.0, {})
     best = max(ranking.candidates, key=lambda one: one.score)
+    titled = bool(ranking.weights) and ranking.weights.keys() <= passages[best.passage].title_terms
     near = max(passages, key=lambda passage: passage.item.similarity or 0.0)
     if ranking.context is None or near.item.similarity is None:
         figures = {"coverage": max(_coverage(passage, ranking) for passage in passages)}
@@ -59,7 +61,8 @@ def outlook(passages: Sequence[Passage], ranking: Ranking) -> Outlook:
         weights = WITH_VECTORS
     total = weights[0] + sum(weight * figure for weight, figure in zip(weights[1:], figures.values(), strict=True))
     probability = 1 / (1 + math.exp(-max(-50.0, min(50.0, total))))
-    return Outlook(probability, best.coverage, {"probability": probability, "covered": best.coverage, **figures})
+    covered = 1.0 if titled else best.coverage
+    return Outlook(probability, covered, {"probability": probability, "covered": covered, **figures})
 
 
 def _coverage(passage: Passage, ranking: Ranking) -> float:

@@ -4,8 +4,9 @@ The score of a sentence (weights fitted on one half of XQuAD, checked on the oth
 
     cosine(question, sentence) + 0.3 cosine(question, chunk) + 0.5 coverage + 0.2 coverage with the sentence before
 
-less W_HEADING for a heading, which is near to many a question and seldom answers one. Questions, and headings that are
-topics, are no answers and not ranked; what follows them gains by the coverage with the sentence before.
+and W_TITLE where the file's title has all terms of the question, less W_HEADING for a heading, which is near to many a
+question and seldom answers one. Questions, and headings that are topics, are no answers and not ranked; what follows
+them gains by the coverage with the sentence before.
 
 `coverage` is the share of the question's terms in the sentence, weighted by their rarity in the evidence. Without an
 embedder the two cosines are missing and the rest still ranks.
@@ -26,6 +27,7 @@ W_SENTENCE: Final = 1.0
 W_CHUNK: Final = 0.3
 W_COVERAGE: Final = 0.5
 W_BEFORE: Final = 0.2
+W_TITLE: Final = 0.3
 W_HEADING: Final = 0.25
 TOPIC_WORDS: Final = 3
 """A heading of so many words or fewer names a topic."""
@@ -74,12 +76,13 @@ class _Rough(NamedTuple):
     coverage: float
     before: float
     chunk: float
+    titled: bool
     heading: bool
 
     @property
     def score(self) -> float:
-        rest = W_COVERAGE * self.coverage + W_BEFORE * self.before - W_HEADING * self.heading
-        return W_CHUNK * self.chunk + rest
+        words_of_it = W_COVERAGE * self.coverage + W_BEFORE * self.before
+        return W_CHUNK * self.chunk + words_of_it + W_TITLE * self.titled - W_HEADING * self.heading
 
 
 def rank(question: str, passages: Sequence[Passage], embedder: Embedder | None, cancel: Cancel) -> Ranking:
@@ -113,13 +116,14 @@ def _current_first(ranked: Sequence[Candidate], passages: Sequence[Passage]) -> 
 
 def _rough(passages: Sequence[Passage], weighted: dict[str, float]) -> Iterator[_Rough]:
     for number, passage in enumerate(passages):
+        titled = bool(weighted) and weighted.keys() <= passage.title_terms
         for at, (sentence, held) in enumerate(zip(passage.sentences, passage.terms, strict=True)):
             heading = _is_heading(passage.text, sentence)
             if _asks(sentence.text) or (heading and words(sentence.text) <= TOPIC_WORDS):
                 continue
             together = held | passage.terms[at - 1] if at else held
             coverage, before = lexicon.coverage(weighted, held), lexicon.coverage(weighted, together)
-            yield _Rough(number, at, sentence, coverage, before, passage.item.similarity or 0.0, heading)
+            yield _Rough(number, at, sentence, coverage, before, passage.item.similarity or 0.0, titled, heading)
 
 
 def _asks(text: str) -> bool:

@@ -196,3 +196,12 @@ def test_only_questions_are_not_an_answer(shelf: Shelf) -> None:
     shelf.grant("me", "/ring/dev")
     shelf.embed()
     assert run(shelf).grounding == "missing"
+
+
+def test_asked_for_by_its_title(shelf: Shelf) -> None:
+    """Then it is answered from, though its text has none of the title's words."""
+    shelf.memory("/ring/dev", "own", "decision", "Twice a week, by two people.", title="Release rhythm")
+    shelf.grant("me", "/ring/dev")
+    shelf.embed()
+    assert run(shelf, "Release rhythm").answer == "Twice a week, by two people."
+    assert run(shelf, "Release manager").answer is None
