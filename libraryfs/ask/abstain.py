@@ -21,8 +21,8 @@ says little, so the constant is such that few answerable questions are refused (
 REFUSE_BELOW: Final = 0.5
 COVERED: Final = 0.72
 """A best sentence that covers this much of the question, or whose file's title covers all of it, is not refused,
-whatever its cosine. On XQuAD, whose questions repeat their text's words, 15 % of the answerable are then refused instead of
-23 %; on ClapNQ it changes little."""
+whatever its cosine. On XQuAD, whose questions repeat their text's words, 15 % of the answerable are then refused
+instead of 23 %; on ClapNQ it changes little."""
 HOPELESS_BELOW: Final = 0.02
 """Under it a capable model is not asked either; between the two it decides."""
 
