@@ -159,6 +159,17 @@ class Controls:
             if handle.exchange is not None:
                 handle.exchange.cancel()
 
+    def outdate(self) -> None:
+        """Empties what was answered so far, on open handles too: what it was made from may be hidden now."""
+        self.sessions.outdate()
+        for handle in self._handles.values():
+            if isinstance(handle, Reader):
+                handle.data = b""
+            elif isinstance(handle, Private):
+                handle.idle = None
+                if handle.exchange is not None:
+                    handle.exchange.outdate()
+
     def _place(self, ino: int) -> tuple[ControlKind, Entry]:
         place: Place | None = Place(ino >> 60, ino & FOLDER_MASK)
         if ino >= PRIVATE_INO:

@@ -68,6 +68,17 @@ class Exchange:
         self.finished.set()
         self.grown.set()
 
+    def outdate(self) -> None:
+        """What the answer was made from may be hidden now: it is emptied, and one that is being made here is ended.
+
+        One that another process makes ends with that process; one that has not begun sees what is left.
+        """
+        if self.done:
+            self.data.clear()
+        elif self.started and not self.kind.elsewhere:
+            self.data.clear()
+            self.cancel()
+
     def cancel(self) -> None:
         """Nobody wants the answer: ends the work, and says so to whoever still reads."""
         if not self.done:

@@ -73,7 +73,7 @@ async def _serve(
 
     def forget_answers() -> None:
         answerer.end()
-        controls.sessions.clear()
+        controls.outdate()
 
     refresh = Refresh(view, kernel, settings().refresh_ms / 1000, forget_answers)
     with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1) as signals:

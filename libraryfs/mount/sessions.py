@@ -15,7 +15,7 @@ FIRST_INO: Final = 7 << 60
 
 KEPT_SECONDS: Final = 600.0
 KEPT_ANSWERS: Final = 4096
-KEPT_REPLACED: Final = 256
+KEPT_REPLACED: Final = 2048
 """Exchanges that are nobody's newest any more and whose inode numbers still lead somewhere: for who has one open, or is
 between the look-up and the open of it, when its session asks again."""
 
@@ -61,12 +61,13 @@ class Sessions:
             if not old.waiters:
                 old.cancel()
 
-    def clear(self) -> None:
-        """Forgets every exchange, answered or not: what they may hold is not to be seen any more."""
-        for key in list(self._newest):
-            self.drop(key)
-        self._by_ino.clear()
-        self._replaced.clear()
+    def outdate(self) -> None:
+        """Empties every answer that there is. Inode numbers go on to lead somewhere: a reader may be on its way."""
+        for key, exchange in list(self._newest.items()):
+            if exchange.done:
+                self.drop(key)
+        for exchange in self._by_ino.values():
+            exchange.outdate()
 
     def forget(self, exchange: Exchange) -> None:
         """Forgets this exchange, if it is still its session's newest."""

@@ -3,6 +3,7 @@
 import errno
 import os
 import shutil
+import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -283,3 +284,25 @@ def test_an_answer_is_gone_with_what_it_was_made_from(live: Live, build: Builder
         access.revoke(build.db, "me", namespaces.ensure(build.db, "/ring/dev"))
     soon(lambda: names(live.point / "ring") == [])
     soon(lambda: "first.md" not in sh("cat .tree", live.point))
+
+
+def test_handles_that_hold_answers_are_emptied(live: Live, build: Builder) -> None:
+    """Opened before, by path and on their own, and read after; the inode of a held answer leads somewhere still."""
+    point = live.point
+    script = f"""
+        echo '{{"depth": 4}}' > .tree; exec 4<.tree; head -c 10 <&4 > /dev/null
+        exec 5<>.tree; echo '{{"depth": 4}}' >&5; dd bs=10 count=1 status=none <&5 > /dev/null
+        exec 6<>ring/.tree; dd bs=10 count=1 status=none <&6 > /dev/null
+        : > {point.with_name("ready")}
+        while [ -e ring/dev ]; do sleep 0.05; done
+        sleep 0.5
+        for handle in 4 5 6; do sed '' <&$handle; done; stat -L -c %F /proc/self/fd/4
+    """
+    with subprocess.Popen(["bash", "-c", script], cwd=point, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as shell:
+        until(point.with_name("ready").exists, 5)
+        with build.snapshot.transaction():
+            access.revoke(build.db, "me", namespaces.ensure(build.db, "/ring/dev"))
+        said, _ = shell.communicate(timeout=10)
+    assert b"first" not in said
+    assert b"dev" not in said.replace(b"/dev/", b"")
+    assert said.endswith(b"regular empty file\n")
