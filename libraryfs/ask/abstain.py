@@ -50,7 +50,6 @@ def outlook(passages: Sequence[Passage], ranking: Ranking) -> Outlook:
     if not ranking.candidates:
         return Outlook(0.0, 0.0, {})
     best = max(ranking.candidates, key=lambda one: one.score)
-    titled = bool(ranking.weights) and ranking.weights.keys() <= passages[best.passage].title_terms
     near = max(passages, key=lambda passage: passage.item.similarity or 0.0)
     if ranking.context is None or near.item.similarity is None:
         figures = {"coverage": max(_coverage(passage, ranking) for passage in passages)}
@@ -61,7 +60,7 @@ def outlook(passages: Sequence[Passage], ranking: Ranking) -> Outlook:
         weights = WITH_VECTORS
     total = weights[0] + sum(weight * figure for weight, figure in zip(weights[1:], figures.values(), strict=True))
     probability = 1 / (1 + math.exp(-max(-50.0, min(50.0, total))))
-    covered = 1.0 if titled else best.coverage
+    covered = 1.0 if passages[best.passage].titled(ranking.weights) else best.coverage
     return Outlook(probability, covered, {"probability": probability, "covered": covered, **figures})
 
 

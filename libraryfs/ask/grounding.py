@@ -81,10 +81,11 @@ def holds(value: str, question: str, passages: Sequence[Passage]) -> Support | N
     asked = _words(question)
     least = max(1, int(MIN_ASKED_SHARE * len(asked))) if asked else 0
     for number, passage in enumerate(passages):
+        title = passage.title_terms
         for length in range(1, WINDOW + 1):
             for first in range(len(passage.sentences) - length + 1):
                 held = set().union(*passage.terms[first : first + length])
-                if len(asked & (held | passage.title_terms)) < least or not wanted <= held:
+                if len(asked & (held | title)) < least or not wanted <= held:
                     continue
                 if figures <= lexicon.numbers(passage.quote(first, first + length)):
                     return Support(number, first, first + length, 1.0)

@@ -1,6 +1,6 @@
 """Evidence → the text to read for an answer: the excerpt, or the whole file where it is small."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from libraryfs.ask import terms
@@ -29,6 +29,11 @@ class Passage(NamedTuple):
     def title_terms(self) -> set[str]:
         """The terms of the item's title."""
         return set(terms.terms(self.item.title))
+
+    def titled(self, asked: Iterable[str]) -> bool:
+        """Whether the item's title has all of the terms, and there is one."""
+        wanted = set(asked)
+        return bool(wanted) and wanted <= self.title_terms
 
     def quote(self, first: int, last: int) -> str:
         """The text from sentence `first` up to, not including, sentence `last`: a substring of the file."""

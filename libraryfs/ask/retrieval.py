@@ -96,7 +96,7 @@ class _Run:
         self.hits: dict[int, _Hit] = {}
         self.paths: dict[int, str | None] = {}
         self.asked: frozenset[int] = frozenset()
-        self.sets = evals.with_runs(self.db)
+        self.sets: frozenset[int] = frozenset()
         self.graph = Graph(library)
         self.degraded: list[str] = []
         self.left_out = 0
@@ -141,6 +141,7 @@ class _Run:
         matched = shown = 0
         searched: set[int] = set()
         self.asked = frozenset(entry.ino for entry in scopes)
+        self.sets = evals.with_runs(self.db)
         for scope in dict.fromkeys(search_scope(self.library, entry) for entry in scopes):
             searched.update(scope.namespaces)
             if self.vector is None:

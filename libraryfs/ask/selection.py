@@ -116,7 +116,7 @@ def _current_first(ranked: Sequence[Candidate], passages: Sequence[Passage]) -> 
 
 def _rough(passages: Sequence[Passage], weighted: dict[str, float]) -> Iterator[_Rough]:
     for number, passage in enumerate(passages):
-        titled = bool(weighted) and weighted.keys() <= passage.title_terms
+        titled = passage.titled(weighted)
         for at, (sentence, held) in enumerate(zip(passage.sentences, passage.terms, strict=True)):
             heading = _is_heading(passage.text, sentence)
             if _asks(sentence.text) or (heading and words(sentence.text) <= TOPIC_WORDS):
