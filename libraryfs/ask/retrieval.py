@@ -239,7 +239,9 @@ class _Run:
         """The evidence in order: by score, then by closeness, a current memory before those that it replaces."""
         placed: dict[int, Evidence] = {}
         measured = vectors.near_passages(self.db, self.vector, list(self.hits), NEAR_CHUNKS) if self.vector else {}
-        self.near = {ino: tuple(Near(*one[1:]) for one in found) for ino, found in measured.items()}
+        self.near = {
+            ino: tuple(Near(one.start, one.length, one.similarity) for one in found) for ino, found in measured.items()
+        }
         for hit in sorted(self.hits.values(), key=lambda hit: hit.order):
             node = self.graph.node(hit.ino)
             current = self.graph.current(node) if node else None

@@ -239,9 +239,7 @@ def _place(db: apsw.Connection, pk: int) -> tuple[int, int]:
     return start, length
 
 
-def near_passages(
-    db: apsw.Connection, question: bytes, inos: Sequence[int], wanted: int
-) -> dict[int, list[Nearest]]:
+def near_passages(db: apsw.Connection, question: bytes, inos: Sequence[int], wanted: int) -> dict[int, list[Nearest]]:
     """Of each of these items the `wanted` passages nearest to the question, the nearest first; none without vectors."""
     if embedder(db) is None or not inos:
         return {}
