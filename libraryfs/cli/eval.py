@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from libraryfs.cli import report_files
-from libraryfs.cli.options import FILE_PATH, Common, as_option, common_of, json_option, logging_options, snapshot_option
+from libraryfs.cli.options import (
+    FILE_PATH,
+    REGULAR_FILE,
+    Common,
+    as_option,
+    common_of,
+    json_option,
+    logging_options,
+    snapshot_option,
+)
 from libraryfs.cli.output import print_json
 from libraryfs.errors import InvalidRequest
 
@@ -36,7 +45,7 @@ CALIBRATE = "calibrate"
 
 @click.command("eval", epilog=EPILOG)
 @click.argument("ring", metavar="RING | calibrate")
-@click.argument("file", required=False, metavar="[FILE]", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("file", required=False, metavar="[FILE]", type=REGULAR_FILE)
 @click.option("--item", metavar="ITEM", help="A workspace item's path or id. Default: workspace/eval-set.md.")
 @click.option("--llm-judge/--no-llm-judge", default=None, help="Ask the model about what substring did not find.")
 @click.option("--repeats", metavar="N", type=click.IntRange(1, 50), help="Ask each question N times.")
