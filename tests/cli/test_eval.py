@@ -47,7 +47,7 @@ def _again(cli: Run, notes: Path, quiet: dict[str, str]) -> None:
 
 
 def test_runs_and_exit_codes(cli: Run, answer: Answer, filled: Path, quiet: dict[str, str], tmp_path: Path) -> None:
-    """0 without drift, 1 with drift, 2 when the set is at fault; an import in between keeps the stored rate."""
+    """0 without a regression, 1 for what --fail-on names, 2 for a faulty set; an import keeps the stored rate."""
     first = cli("eval", "dev", env=quiet)
     assert first.returncode == 0, first.stderr
     assert first.stdout.startswith(f"{ITEM}: 2/2 passed (1.00, 95 % interval 0.34 to 1.00), run 1")
@@ -56,7 +56,9 @@ def test_runs_and_exit_codes(cli: Run, answer: Answer, filled: Path, quiet: dict
         "---\ntitle: Deploy\nid: skill-deploy\n---\nRun the pipeline at night.\n"
     )
     _again(cli, filled, quiet)
-    found = answer("eval", "/ring/dev", "--junit", "out.xml", "--html", "out.html", expect=1, env=quiet)
+    found = answer(
+        "eval", "/ring/dev", "--junit", "out.xml", "--html", "out.html", "--fail-on", "drift", expect=1, env=quiet
+    )
     assert (found["passed"], found["total"], found["errors"], found["drift_detected"]) == (1, 2, 0, True)
     assert found["drift"]["direction"] == "down"
     assert found["flips"][0]["now"] == "failed"
@@ -191,8 +193,7 @@ def test_options_that_do_nothing_together(cli: Run, quiet: dict[str, str], tmp_p
     for options in (["--aa"], ["--junit", "x"], ["--no-llm-judge"], ["--as", "bob"], ["--repeats", "2"]):
         done = cli("eval", "calibrate", rows, *options, env=quiet)
         assert done.returncode == 2
-        assert done.stderr.startswith(f"libraryfs: {options[0].replace('no-', '')}")
-        assert "is of no use to calibrate; leave it out" in done.stderr
+        assert f"No such option: {options[0]}" in done.stderr
 
 
 def test_calibrate(cli: Run, quiet: dict[str, str], tmp_path: Path) -> None:
@@ -202,7 +203,7 @@ def test_calibrate(cli: Run, quiet: dict[str, str], tmp_path: Path) -> None:
     done = cli("eval", "calibrate", rows, env=quiet)
     assert done.returncode == 2
     assert "LIBRARYFS_LLM is none" in done.stderr
-    assert "calibrate wants the FILE" in cli("eval", "calibrate", env=quiet).stderr
+    assert "Missing argument 'FILE'" in cli("eval", "calibrate", env=quiet).stderr
     rows.write_text("{}\n")
     assert cli("eval", "calibrate", rows, env=quiet).stderr.startswith(f"libraryfs: {rows}: line 1: claim: Field req")
-    assert "unexpected argument" in cli("eval", "dev", rows, env=quiet).stderr
+    assert "unexpected extra argument" in cli("eval", "dev", rows, env=quiet).stderr

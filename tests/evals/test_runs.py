@@ -58,7 +58,7 @@ def test_a_pinned_baseline_catches_a_slow_slide(world: World, monkeypatch: pytes
         assert found.drift_detected is False  # never more than one question in twenty from run to run
     assert found.baseline is not None
     assert (found.baseline.run, found.baseline.detected, found.baseline.direction) == (1, True, "down")
-    assert found.exit_code == 1
+    assert (found.exit_code(), found.exit_code("drift")) == (0, 1)
     assert [point.run for point in found.history] == [1, 4, 5, 6]  # the pinned run does not fall off
     assert any("Against the baseline, run 1: 20/20 then, 18/20 now, which is drift." in note for note in found.notes)
     moved = world.run(cache=False, baseline="5")
