@@ -19,7 +19,7 @@ ADD_EPILOG = """\b
 Examples:
   libraryfs eval add "When do we deploy?" --expect Thursday
   libraryfs eval add "Who founded Rome?" --expect "(not in the library)" --must
-  libraryfs eval add "Who approves?" --expect "two reviewers" --path /ring/dev/policies --file notes/workspace/eval-set.md
+  libraryfs eval add "Who approves?" --expect "two reviewers" --path /ring/dev/policies
 """
 DEFAULT_FILE = Path("eval-set.md")
 

@@ -22,7 +22,7 @@ from libraryfs.store import evals
 MOST_BYTES: Final = 1024 * 1024
 """Larger files are no prose that a person would ask about."""
 MOST_FRAGMENTS: Final = 2
-SHORTEST_SECTION: Final = 40
+SHORTEST_SECTION: Final = 25
 """Characters of text below a heading, from which on it is worth a question."""
 _FIGURE: Final = re.compile(r"\d[\d.,:]*(?:\s?%|\s\w+)")
 _FIRST_WORDS: Final = 7

@@ -7,7 +7,8 @@ sign-flip test. Fisher, R. A. (1935), The Design of Experiments, section 21; Goo
 and Bootstrap Tests of Hypotheses, 3rd ed., section 3.2.
 """
 
-from collections.abc import Iterable, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from math import exp, gcd, lcm, log, sqrt
 from statistics import NormalDist
@@ -21,6 +22,7 @@ MAX_POOLED: Final = 5
 """Earlier runs that a run is compared with, at most."""
 MAX_REPEATS: Final = 50
 MAX_SLOPE_AT: Final = 64.0
+NO_NOISE: Final = 1e-6
 _DRAWS: Final = 20_000
 _EXACT_WORK: Final = 30_000_000
 """Additions up to which the distribution is computed exactly: about 50 ms."""
@@ -112,10 +114,14 @@ def detectable_drop(questions: int, repeats: int, pooled: int, flip_rate: float)
     """
     noise = questions * flip_rate / 2 / repeats * (1 + 1 / pooled)
     unlucky = NormalDist().inv_cdf(POWER) * sqrt(noise)
-    for fallen in range(1, questions + 1):
-        if fallen > unlucky and _tail(fallen, fallen - unlucky, noise, pooled) < SIGNIFICANT:
-            return fallen / questions
-    return None
+    fallen = _first(1, questions, lambda w: w > unlucky and _tail(w, w - unlucky, noise, pooled) < SIGNIFICANT)
+    return None if fallen is None else fallen / questions
+
+
+def _first(low: int, high: int, holds: Callable[[int], bool]) -> int | None:
+    """The least number from `low` to `high` for which `holds` is true, if it stays true from there on."""
+    found = bisect_left(range(low, high + 1), True, key=holds)
+    return None if found > high - low else low + found
 
 
 def _tail(fallen: int, drop: float, noise: float, pooled: int) -> float:
@@ -124,7 +130,7 @@ def _tail(fallen: int, drop: float, noise: float, pooled: int) -> float:
     The null distribution: `fallen` questions of which one share in pooled + 1 is wrong, and normal noise of the
     variance `noise`. Lugannani, R. & Rice, S. (1980), Advances in Applied Probability 12:475-490.
     """
-    if drop >= fallen and noise == 0:
+    if noise < NO_NOISE:
         return (1 / (pooled + 1)) ** fallen
 
     def slope(t: float) -> float:  # of the cumulant generating function, mirrored so that a drop is positive
@@ -160,9 +166,9 @@ def to_halve(questions: int, repeats: int, pooled: int, flip_rate: float) -> ToH
     now = detectable_drop(questions, repeats, pooled, flip_rate)
     if now is None:
         return None
-    more = next(n for n in range(questions + 1, 5 * questions) if _within(n, repeats, pooled, flip_rate, now / 2))
-    often = (n for n in range(repeats + 1, MAX_REPEATS + 1) if _within(questions, n, pooled, flip_rate, now / 2))
-    return ToHalve(more, next(often, None))
+    more = _first(questions, 100 * questions, lambda n: _within(n, repeats, pooled, flip_rate, now / 2))
+    often = _first(repeats, MAX_REPEATS, lambda n: _within(questions, n, pooled, flip_rate, now / 2))
+    return None if more is None else ToHalve(more, often)
 
 
 def _within(questions: int, repeats: int, pooled: int, flip_rate: float, limit: float) -> bool:

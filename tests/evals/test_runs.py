@@ -124,7 +124,8 @@ def test_the_fixed_rule_in_plain_words(world: World) -> None:
     notes = " ".join(found.notes)
     assert "the rate moves by 5 points or more in 55 % of runs in which nothing changed" in notes
     assert "and the rule fires on 55 % of them" in notes
-    assert "The smallest drop that this set can show (McNemar, p < 0.05) is 6 questions, 60 points" in notes
+    assert "The smallest drop that the paired test shows in 8 of 10 runs is about 50 points" in notes
+    assert "To see half of that, ask 28 questions" in notes
 
 
 def test_answers_are_kept_until_what_they_rest_on_changes(world: World) -> None:
