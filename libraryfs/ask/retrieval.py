@@ -188,7 +188,7 @@ class _Run:
         shares = {one.ino: one.share for one in found.best}
         by_words = [ino for ino in shares if ino not in near]
         measured = {**vectors.similarities(self.db, vector, by_words), **near}
-        floor = found.best[-1].share if found.matched > len(found.best) else 0.0
+        floor = found.best[-1].share if len(found.best) == LEG else 0.0  # else nothing reachable was cut off
         ranked = fusion.fused({ino: one.similarity for ino, one in measured.items()}, shares, floor)
         self.sources += 1
         hits = []
