@@ -15,7 +15,7 @@ from libraryfs.library.resolver import Library
 from libraryfs.models.cancel import Cancel
 from libraryfs.models.protocols import Embedder
 from libraryfs.nodes import Entry
-from libraryfs.store import bodies, evals, keywords, texts, vectors
+from libraryfs.store import bodies, evals, keywords, texts, vectors, words
 from libraryfs.store.search_scope import SearchScope
 
 __all__ = ["NEAREST", "Evidence", "Retrieval", "retrieve"]
@@ -277,7 +277,7 @@ class _Run:
         text = texts.load(self.db, entry.ino, keywords.MAX_TEXT_BYTES)
         if text is None or not text.text:
             return ()
-        best = keywords.best_passages(self.db, text.text, self.question, NEAR_CHUNKS)
+        best = words.best_passages(self.db, text.text, self.question, NEAR_CHUNKS)
         return tuple(Near(text.size_of(0, start), text.size_of(start, end), None) for start, end in best)
 
     def _excerpt(self, entry: Entry, near: Sequence[Near]) -> tuple[int, str]:

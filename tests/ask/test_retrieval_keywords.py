@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from libraryfs.ask.fusion import fused
 from libraryfs.ingest.importer import import_source
-from libraryfs.store import keywords
+from libraryfs.store import keywords, words
 from libraryfs.store.search_scope import SearchScope
 from tests.ask.fake_embedder import PlacedEmbedder
 from tests.ask.shelf import Shelf, ids
@@ -98,13 +98,13 @@ def test_the_excerpt_is_where_the_words_are(shelf: Shelf) -> None:
     shelf.index()
     (one,) = shelf.ask("When do deploys happen after the stand-up?", A, embedder=None).evidence
     assert "on Tuesday" in one.excerpt
-    assert len(one.excerpt) <= keywords.PASSAGE_CHARACTERS
+    assert len(one.excerpt) <= words.PASSAGE_CHARACTERS
     assert content.encode()[one.start :].startswith(one.excerpt.encode())
 
 
 @given(st.text(max_size=5000))
 def test_passages_hold_the_whole_text(text: str) -> None:
-    spans = keywords._passages(text)
+    spans = words.passages(text)
     assert "".join(text[start:end] for start, end in spans).split() == text.split() or len(spans) > 1
     assert sum(end - start for start, end in spans) >= len("".join(text.split()))
 
