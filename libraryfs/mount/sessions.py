@@ -211,4 +211,3 @@ class Sessions:
 
     def _every(self) -> list[Asked]:
         return [asked for there in self._places.values() for asked in there]
-

@@ -161,7 +161,9 @@ def test_live_sessions_stay_apart(live: Slow) -> None:
     asker.communicate()
     assert say(live, "head -n 1 .slow", "ring/dev/workspace") == "first mine\n"
     # the leader has gone, and the shell that it left has asked
-    left = session(live, "cd ring/dev/policies; (echo '0 left' > .slow; echo $$ > /dev/stderr; exec sleep 60) & sleep 1")
+    left = session(
+        live, "cd ring/dev/policies; (echo '0 left' > .slow; echo $$ > /dev/stderr; exec sleep 60) & sleep 1"
+    )
     left.wait(20)
     assert say(live, "cat .slow", "ring/dev/policies") == ""
     os.killpg(left.pid, signal.SIGKILL)
