@@ -27,7 +27,7 @@ MAY_IMPORT = {
 }
 EXCEPTIONS = {("rows", "libraryfs.store.names.to_bytes")}  # the one codec of names; names.py itself imports only paths
 MODELS_IN_CLI = {"diagnosis", "models"}
-HEAVY = {"torch", "transformers", "sentence_transformers", "llama_cpp"}
+HEAVY = {"torch", "transformers", "sentence_transformers", "llama_cpp", "onnxruntime", "onnx"}
 SQL = re.compile(
     r"\s*(SELECT\s.+\sFROM\s|SELECT [\w(*]|INSERT (OR \w+ )?INTO |UPDATE \w+ SET |DELETE FROM |PRAGMA \w"
     r"|CREATE (TABLE|INDEX|TEMP|TRIGGER|VIRTUAL)|WITH \w+ AS|BEGIN IMMEDIATE|ATTACH )",

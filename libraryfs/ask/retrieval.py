@@ -12,6 +12,7 @@ from libraryfs.ask.graph import Graph
 from libraryfs.ask.scope import search_scope
 from libraryfs.errors import Cancelled, ModelError, PathNotFound
 from libraryfs.library.resolver import Library
+from libraryfs.models import defaults
 from libraryfs.models.cancel import Cancel
 from libraryfs.models.protocols import Embedder
 from libraryfs.nodes import Entry
@@ -126,7 +127,7 @@ class _Run:
                     "the library has no vectors yet ('libraryfs embed' makes them): searched by keywords"
                 )
                 return
-            vectors.check_embedder(self.db, embedder.model, embedder.dimension)
+            vectors.check_embedder(self.db, embedder.model, embedder.dimension, defaults.alike(embedder.model))
             read = len(embedder.offsets(self.question))
             if read > embedder.window:
                 self.degraded.append(
