@@ -1,4 +1,4 @@
-"""The headings of a text in any light markup: Markdown, reStructuredText, AsciiDoc, Org. For search, not for display."""
+"""The headings of a text in any light markup: Markdown, reStructuredText, AsciiDoc, Org. For search, not to show."""
 
 import re
 from typing import Final, NamedTuple
@@ -8,7 +8,10 @@ from libraryfs import frontmatter
 MAX_CHARACTERS: Final = 200
 """A longer line is no heading."""
 
-_FENCED: Final = re.compile(r"^ {0,3}(```|~~~).*?(?:^ {0,3}\1|\Z)", re.MULTILINE | re.DOTALL)
+# Tildes under a line of text underline it.
+_FENCED: Final = re.compile(
+    r"(?:^ {0,3}(?=```)|(?:(?<=\n\n)|\A)(?=~~~))(```|~~~).*?(?:^ {0,3}\1|\Z)", re.MULTILINE | re.DOTALL
+)
 _MARKDOWN: Final = re.compile(r"^ {0,3}(#{1,6})[ \t]+(\S.*?)[ \t#]*$", re.MULTILINE)
 _ASCIIDOC: Final = re.compile(r"^(={1,6})[ \t]+(\S.*?)[ \t=]*$", re.MULTILINE)
 _ORG: Final = re.compile(r"^(\*{1,6}|#\+title:)[ \t]+(\S.*?)[ \t]*$", re.MULTILINE | re.IGNORECASE)

@@ -29,7 +29,7 @@ HEADING: Final = 0.5
 MAX_TERMS: Final = 64
 """Of a longer question, the first so many different words count."""
 RARE_FILES: Final = 2000
-"""A word in more files of the scope finds none by itself, while rarer ones find enough: it only ranks what they found."""
+"""A word in more files of the scope finds none by itself, while rarer ones find enough: it ranks what they found."""
 
 
 class Found(NamedTuple):
@@ -99,6 +99,23 @@ def search(
     if not asked or not scope.namespaces:
         return Findings([], 0, {})
     return _Search(db, asked, scope).run(wanted, reachable)
+
+
+def spread(db: apsw.Connection, scope: SearchScope, wanted: int) -> list[int]:
+    """Up to `wanted` files of the scope's namespaces, evenly over their inode numbers, which are hashes: by chance, and
+    the same ones each time."""
+    found: list[int] = []
+    ranges = sorted({(first, last) for first, last, _ in _ranges(db, scope)})
+    for at in range(wanted):
+        first, last = ranges[at % len(ranges)]
+        step = (last - first) * (at // len(ranges)) // max(1, -(-wanted // len(ranges)))
+        row = db.execute(
+            "SELECT ino FROM indexed WHERE ino BETWEEN ? AND ? AND words > 0"
+            " AND namespace_id IN (SELECT value FROM json_each(?)) ORDER BY ino LIMIT 1",
+            (first + step, last, json.dumps(scope.namespaces)),
+        ).fetchone()
+        found += row or ()
+    return list(dict.fromkeys(found))
 
 
 class _Term(NamedTuple):
@@ -183,7 +200,7 @@ class _Search:
 
     def _saturated(self, body: int, title: int, heading: int, length: int) -> float:
         count = body / (1 - B + B * length / self.mean) + TITLE * title + HEADING * heading
-        return count / (count + K1)
+        return float(count / (count + K1))
 
     def _hits(self, terms: Sequence[_Term]) -> Iterator[tuple[str, int, int, int, int, int]]:
         """(term, ino, words of the file, times in it, whether in its title, whether in a heading)."""
