@@ -223,7 +223,9 @@ def refuse_build(built: str, processor: frozenset[str]) -> None:
         raise ModelUnavailable(f"llama.cpp was built with AMX, which crashes on this processor; {_REBUILD}")
     lacking = sorted(feature for feature in features if _FLAGS[feature] not in processor)
     if processor and lacking:
-        raise ModelUnavailable(f"llama.cpp was built for a processor with {', '.join(lacking)}, not for this one; {_REBUILD}")
+        raise ModelUnavailable(
+            f"llama.cpp was built for a processor with {', '.join(lacking)}, not for this one; {_REBUILD}"
+        )
 
 
 def _processor() -> frozenset[str]:
