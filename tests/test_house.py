@@ -259,7 +259,7 @@ def test_lock_is_complete_for_each_stage() -> None:
 
 
 def test_the_base_stage_has_no_torch_and_no_llama() -> None:
-    """The base is what starts in seconds; its torch, in the models' stage, is the small one; a package has one version."""
+    """The torch of the models' stage is the small one, and each package has one version in all stages."""
     lines = (HOME / "scripts/requirements.lock").read_text().splitlines()
     base = lines[lines.index("# stage: base") : lines.index("# stage: models")]
     assert not [line for line in base if line.startswith(("torch", "llama", "transformers", "scipy"))]
