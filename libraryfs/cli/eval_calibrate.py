@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from libraryfs.cli.asking_bar import asking_bar
-from libraryfs.cli.options import common_of, json_option, logging_options
+from libraryfs.cli.options import REGULAR_FILE, common_of, json_option, logging_options
 from libraryfs.cli.output import print_json
 from libraryfs.errors import InvalidRequest
 
@@ -17,7 +17,7 @@ Examples:
 
 
 @click.command("calibrate", epilog=EPILOG)
-@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("file", type=REGULAR_FILE)
 @json_option
 @logging_options
 @click.pass_context
