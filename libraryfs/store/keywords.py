@@ -6,12 +6,14 @@ may. Here the number of files, their mean length and each word's frequency come 
 
 import json
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 import apsw
 
 from libraryfs import headings
+from libraryfs.nodes import Kind
 from libraryfs.store import inodes, texts, words
 from libraryfs.store.search_scope import BELOW, SearchScope
 
@@ -26,14 +28,26 @@ TITLE: Final = 2.0
 HEADING: Final = 0.5
 """What a word in the title, or in a heading, counts beside its occurrences in the text (BM25F, same paper, §3.6)."""
 
+SUBJECT: Final = 0.5
+"""Weight of how far title and question are the same: the share of the question that the title has, times the share of
+the title that the question has. A file about the subject then comes before one that mentions it."""
+
 MAX_TERMS: Final = 64
 """Of a longer question, the first so many different words count."""
 RARE_FILES: Final = 2000
 """A word in more files of the scope finds none by itself, while rarer ones find enough: it ranks what they found."""
 
 
+_SUFFIX: Final = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,7}$")
+_HUMP: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+"""Where PumpStalled is two words."""
+
+
 class Found(NamedTuple):
-    """A file that has words of the question. `share`: its BM25 score over the most that a file could have, 0 to 1."""
+    """A file that has words of the question.
+
+    `share` is its BM25 score over the most that a file could have, 0 to 1, and up to SUBJECT more for its title.
+    """
 
     ino: int
     share: float
@@ -77,14 +91,18 @@ def _index(db: apsw.Connection, ino: int) -> None:
         return
     # A file without text is found by its name.
     top, others = headings.find(text.text)
-    title = words.stems(db, f"{text.title}\n{top}")
+    name = text.title if text.entry.kind == Kind.MEMORY else _SUFFIX.sub("", text.title)
+    title = words.stems(db, f"{name}\n{top}")
+    parts = words.stems(db, _HUMP.sub(" ", name))
     body = words.stems(db, f"{text.title}\n{text.text}")
     db.execute(
         "INSERT INTO words (rowid, title, headings, text) VALUES (?, ?, ?, ?)",
-        (ino, " ".join(title), " ".join(words.stems(db, "\n".join(others))), " ".join(body)),
+        (ino, " ".join((*title, *parts)), " ".join(words.stems(db, "\n".join(others))), " ".join(body)),
     )
+    about = len({stem for stem in title if not stem.isdigit()})
     db.execute(
-        "INSERT INTO indexed (ino, namespace_id, words) VALUES (?, ?, ?)", (ino, text.entry.namespace_id, len(body))
+        "INSERT INTO indexed (ino, namespace_id, words, title) VALUES (?, ?, ?, ?)",
+        (ino, text.entry.namespace_id, len(body), about),
     )
 
 
@@ -184,27 +202,36 @@ class _Search:
 
     def _shares(self, finders: Sequence[_Term], others: Sequence[_Term]) -> dict[int, float]:
         """The share of every file that the finders found."""
-        most = sum(self._idf(one.files) for one in self.terms) * (K1 + 1)
-        weights = {one.term: self._idf(one.files) * (K1 + 1) / most for one in (*finders, *others)} if most else {}
+        most = sum(self._idf(one.files) for one in self.terms) or 1.0
+        weights = {one.term: self._idf(one.files) / most for one in self.terms}
         shares: dict[int, float] = {}
         lengths: dict[int, int] = {}
-        for term, ino, length, body, title, heading in self._hits(finders):
+        titles: dict[int, tuple[float, float]] = {}  # weight of the question's words in it, share of its words
+        for term, ino, length, body, title, heading, about in self._hits(finders):
             lengths[ino] = length
-            shares[ino] = shares.get(ino, 0.0) + weights.get(term, 0.0) * self._saturated(body, title, heading, length)
+            shares[ino] = shares.get(ino, 0.0) + weights[term] * self._saturated(body, title, heading, length)
+            if title and about:
+                asked, held = titles.get(ino, (0.0, 0.0))
+                titles[ino] = asked + weights[term], held + 1 / about
         anything = " OR ".join(one.quoted for one in finders)
         for one in others:
             for ino in self._both(one, anything):
                 if ino in shares:
                     shares[ino] += weights[one.term] * self._saturated(1, 0, 0, lengths[ino])
+        for ino, (asked, held) in titles.items():
+            shares[ino] += SUBJECT * asked * min(1.0, held)
         return shares
 
     def _saturated(self, body: int, title: int, heading: int, length: int) -> float:
         count = body / (1 - B + B * length / self.mean) + TITLE * title + HEADING * heading
         return float(count / (count + K1))
 
-    def _hits(self, terms: Sequence[_Term]) -> Iterator[tuple[str, int, int, int, int, int]]:
-        """(term, ino, words of the file, times in it, whether in its title, whether in a heading)."""
-        yield from self.db.execute(_HITS, (json.dumps([one.term for one in terms]), self.namespaces))
+    def _hits(self, terms: Sequence[_Term]) -> Iterator[tuple[str, int, int, int, int, int, int]]:
+        """(term, ino, the file's words, times in it, whether in its title, whether in a heading, the title's words)."""
+        about = "0" if words.is_old(self.db) else "i.title"
+        yield from self.db.execute(
+            _HITS.format(about=about), (json.dumps([one.term for one in terms]), self.namespaces)
+        )
 
     def _both(self, term: _Term, anything: str) -> Iterator[int]:
         """The files that have the term and one of the others, and perhaps some of another namespace."""
@@ -226,7 +253,7 @@ class _Search:
 
 
 _HITS: Final = """
-SELECT f.term, f.doc, i.words, f.body, f.title, f.heading
+SELECT f.term, f.doc, i.words, f.body, f.title, f.heading, {about}
 FROM (
     SELECT t.value AS term, v.doc AS doc, sum(v.col = 'text') AS body, max(v.col = 'title') AS title,
         max(v.col = 'headings') AS heading

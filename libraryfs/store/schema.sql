@@ -232,7 +232,8 @@ CREATE INDEX IF NOT EXISTS unindexed_namespace ON unindexed (namespace_id);
 CREATE TABLE IF NOT EXISTS indexed (
     ino          INTEGER PRIMARY KEY,
     namespace_id INTEGER NOT NULL,
-    words        INTEGER NOT NULL        -- the file's length for BM25; 0: no text
+    words        INTEGER NOT NULL,       -- the file's length for BM25; 0: no text
+    title        INTEGER NOT NULL        -- different words of its title
 );
 CREATE TABLE IF NOT EXISTS indexed_totals (
     namespace_id INTEGER PRIMARY KEY,

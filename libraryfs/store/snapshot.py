@@ -201,8 +201,8 @@ def _load_vectors(db: apsw.Connection) -> None:
 def _drop_words(db: apsw.Connection) -> None:
     """Takes away the keyword index of schema 1, which tore words apart at their vowel signs; all files are queued."""
     db.execute(
-        "DROP TABLE IF EXISTS words_found; DROP TABLE IF EXISTS words; DROP TRIGGER IF EXISTS indexed_removed;"
-        "DELETE FROM indexed; DELETE FROM indexed_totals"
+        "DROP TABLE IF EXISTS words_found; DROP TABLE IF EXISTS words; DROP TABLE IF EXISTS indexed;"
+        "DELETE FROM indexed_totals"
     )
 
 

@@ -168,6 +168,14 @@ def test_a_file_about_the_subject_comes_before_one_that_mentions_it(shelf: Shelf
     assert ids(shelf.ask("What does the PumpStalled alert mean?", A, embedder=None))[0] == "subject"
 
 
+def test_a_name_of_two_words_in_one_is_found_by_each(shelf: Shelf) -> None:
+    shelf.grant("me", A)
+    shelf.item(A, "subject", name="PumpStalled.md", content="It does not turn.")
+    shelf.item(A, "other", name="Other.md", content="A pump is not in order here, and a valve is not either.")
+    shelf.index()
+    assert ids(shelf.ask("the pump has stalled", A, embedder=None)) == ["subject", "other"]
+
+
 def test_a_heading_counts_more_than_the_text(shelf: Shelf) -> None:
     shelf.grant("me", A)
     filler = "Something else is said here, at some length. " * 5
@@ -226,7 +234,7 @@ def test_a_snapshot_of_schema_1_is_searched_and_indexed_anew_when_it_is_opened_f
     shelf.memory(A, "hindi", content="हिन्दी की पचास से अधिक बोलियाँ हैं।")
     shelf.memory(A, "english", content="We deploy the server on Tuesday.")
     with shelf.snapshot.transaction() as db:
-        db.execute("DROP TABLE words_found; DROP TABLE words")
+        db.execute("ALTER TABLE indexed DROP COLUMN title; DROP TABLE words_found; DROP TABLE words")
         db.execute(
             "CREATE VIRTUAL TABLE words USING fts5 (text, content = '', contentless_delete = 1,"
             " tokenize = 'porter unicode61 remove_diacritics 2')"
