@@ -47,7 +47,7 @@ def read_front_matter(text: str) -> tuple[Options, str]:
     block = frontmatter.find(text)
     if block is None:
         raise EvalSetError("line 1: front matter that is not closed; end it with a line '---'")
-    values, lines = _mapping(block.yaml)
+    values, lines = _mapping(block.text)
     blank = "\n" * text.count("\n", 0, block.end)
     try:
         return Options.model_validate(values), blank + text[block.end :]
