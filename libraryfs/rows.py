@@ -144,8 +144,10 @@ class NamespaceRow(_Row):
 
 
 class MemoryRow(_Content):
-    """One memory. `name` is the file name that it was given, kept where it is free, `shown_folder` its folder's path below
-    its section, where it is in one."""
+    """One memory. `name` is the file name that it was given, kept where it is free.
+
+    `shown_folder` is its folder's path below its section, where it is in one.
+    """
 
     store: Literal["memory"] = "memory"
     namespace: NamespacePath

@@ -60,6 +60,7 @@ _ALWAYS_NAMED: Final = ("secret", "symlink that leads")
 @click.pass_context
 def command(
     context: click.Context,
+    /,
     source: Path,
     ring: str | None,
     agent: str | None,

@@ -7,12 +7,10 @@ taken as it is comes in as it can be, or is left out, and is named either way; o
 import json
 import os
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from libraryfs.errors import InvalidSource
 from libraryfs.ingest import credentials, document, files
-from libraryfs.ingest.document import Document
 from libraryfs.ingest.ignore import Rules
 from libraryfs.ingest.kind import Opening, TreeKind
 from libraryfs.ingest.layout import Layout, Place
@@ -30,7 +28,7 @@ _SECRET_NOTE: Final = "secret "
 _SHARED_NOTE: Final = "shared id"
 _TOLD_EVERY: Final = 500
 _ERRORS_NAMED: Final = 5
-_ROWS: Final = {"memory": MemoryRow, "workspace": WorkspaceRow, "artifact": ArtifactRow}
+_ROWS: Final[dict[str, Any]] = {"memory": MemoryRow, "workspace": WorkspaceRow, "artifact": ArtifactRow}
 _STORE_NAMES: Final = {"memory": "memory", "workspace": "item", "artifact": "artifact"}  # in inode numbers
 
 
@@ -208,11 +206,11 @@ class FolderSource:
         if first != found.path:
             shown = files.show(self.root / first)
             self._remark(found.path, 1, f"the id {explicit} is that of {shown} too; kept by its path")
-        row, remark = row_of(
+        row, misplaced = row_of(
             self.namespace, place, read, by_title=self._options.names == "title", by_path=first != found.path
         )
-        if remark:
-            self._report.warn(f"{files.show(self.root / found.path)}: {remark}")
+        if misplaced:
+            self._report.warn(f"{files.show(self.root / found.path)}: {misplaced}")
         if isinstance(row, WorkspaceRow) and (above := place.path.rpartition("/")[0]):
             yield from self._folder("", Place(place.section, above))
         note = _SHARED_NOTE if first != found.path else ""

@@ -145,7 +145,7 @@ def _fields(written: dict[str, Any], data: dict[Any, Any], refuse: Refuse) -> Fr
 
 
 def _is_empty(value: object) -> bool:
-    return value is None or value == "" or value == []
+    return value is None or value in ("", [])
 
 
 def _text(node: object, key: str, refuse: Refuse) -> str | None:

@@ -47,9 +47,9 @@ def _markdown(head: str) -> str | None:
             continue
         if opening := _FENCE.match(line):
             fence = opening[1]
-        elif (found := _ATX.match(line)) and (title := _plain(found[1] or "")):
-            return title
-        elif before and _UNDERLINE.match(line) and (title := _plain(before)):
+        elif ((found := _ATX.match(line)) and (title := _plain(found[1] or ""))) or (
+            before and _UNDERLINE.match(line) and (title := _plain(before))
+        ):
             return title
         before = "" if fence or _NO_HEADING.match(line) else line
     return None

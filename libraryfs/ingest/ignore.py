@@ -23,24 +23,90 @@ MACHINE_MADE: Final = "version control, caches, builds and installed packages"
 SECRET_NAME: Final = "kept for secrets"
 
 _MACHINE_FOLDERS: Final = frozenset(
-    ".git .hg .svn .bzr .jj .sl CVS _darcs node_modules bower_components jspm_packages __pycache__ .venv .tox .nox"
-    " .mypy_cache .ruff_cache .pytest_cache .hypothesis .cache .parcel-cache .gradle .next .nuxt .svelte-kit .turbo"
-    " .terraform .serverless .dart_tool .eggs .ipynb_checkpoints .idea .vscode .vs .fleet .obsidian .trash .Trash"
-    " .library .libraryfs .stversions .sync .dropbox.cache .Spotlight-V100 .fseventsd site-packages".split()
+    [
+        ".git",
+        ".hg",
+        ".svn",
+        ".bzr",
+        ".jj",
+        ".sl",
+        "CVS",
+        "_darcs",
+        "node_modules",
+        "bower_components",
+        "jspm_packages",
+        "__pycache__",
+        ".venv",
+        ".tox",
+        ".nox",
+        ".mypy_cache",
+        ".ruff_cache",
+        ".pytest_cache",
+        ".hypothesis",
+        ".cache",
+        ".parcel-cache",
+        ".gradle",
+        ".next",
+        ".nuxt",
+        ".svelte-kit",
+        ".turbo",
+        ".terraform",
+        ".serverless",
+        ".dart_tool",
+        ".eggs",
+        ".ipynb_checkpoints",
+        ".idea",
+        ".vscode",
+        ".vs",
+        ".fleet",
+        ".obsidian",
+        ".trash",
+        ".Trash",
+        ".library",
+        ".libraryfs",
+        ".stversions",
+        ".sync",
+        ".dropbox.cache",
+        ".Spotlight-V100",
+        ".fseventsd",
+        "site-packages",
+    ]
 )
 _MACHINE_FILES: Final = re.compile(
     r"\.git|\.DS_Store|Thumbs\.db|ehthumbs\.db|desktop\.ini|Icon\r|\.?#.*#?~?|.*~|.*\.(?:swp|swo|swx|pyc|pyo|class)"
     r"|\._.*|\.directory|\.nfs[0-9a-f]+|~\$.*|\.libraryfs-.*",
     re.DOTALL,
 )
-_BUILD_FOLDERS: Final = frozenset("build dist out target _build _site .output coverage htmlcov".split())
+_BUILD_FOLDERS: Final = frozenset(
+    ["build", "dist", "out", "target", "_build", "_site", ".output", "coverage", "htmlcov"]
+)
 _BUILD_FILES: Final = frozenset(
-    "package.json pyproject.toml setup.py setup.cfg Cargo.toml pom.xml build.gradle build.gradle.kts CMakeLists.txt"
-    " Makefile meson.build go.mod composer.json conf.py mkdocs.yml _config.yml build.sbt mix.exs".split()
+    [
+        "package.json",
+        "pyproject.toml",
+        "setup.py",
+        "setup.cfg",
+        "Cargo.toml",
+        "pom.xml",
+        "build.gradle",
+        "build.gradle.kts",
+        "CMakeLists.txt",
+        "Makefile",
+        "meson.build",
+        "go.mod",
+        "composer.json",
+        "conf.py",
+        "mkdocs.yml",
+        "_config.yml",
+        "build.sbt",
+        "mix.exs",
+    ]
 )
 _MADE_BY: Final = ("CACHEDIR.TAG", "pyvenv.cfg")
 """Files that a cache and a virtual environment have at their top."""
-_SECRET_FOLDERS: Final = frozenset(".ssh .gnupg .aws .azure .kube .docker .password-store .gcloud".split())
+_SECRET_FOLDERS: Final = frozenset(
+    [".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".password-store", ".gcloud"]
+)
 _SECRET_FILES: Final = re.compile(
     r"\.env|\.env\.(?!example|sample|template|dist|schema).*|\.netrc|_netrc|\.pgpass|\.npmrc|\.pypirc|\.htpasswd"
     r"|\.git-credentials|id_(?:rsa|dsa|ecdsa|ed25519)|.*\.(?:p12|pfx|jks|keystore|kdbx|ppk)",

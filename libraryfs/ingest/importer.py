@@ -63,10 +63,10 @@ def import_source(
 
     `source` is a folder, a file, or a `.jsonl` file of rows. `namespace` is a path, `/ring/NAME` or `/agent/NAME`; all
     but rows that name their own need it. The principal is granted what it imported (None: nobody is). `options` are
-    fields of SourceOptions; those not given are as at the last import of the source. `strict` makes each oddity of a file an error, `checksum` reads
-    files that are as they were, `verbose` names all that is left out. Without `may_shrink`, more than half of the
-    source's rows do not go. Raises InvalidSource (file and line), SourceShrank, SnapshotBusy, SnapshotFull; then nothing
-    was imported.
+    fields of SourceOptions; those not given are as at the last import of the source. `strict` makes each oddity of a
+    file an error, `checksum` reads files that are as they were too, `verbose` names all that is left out. Without
+    `may_shrink`, more than half of the source's rows do not go. Raises InvalidSource (file and line), SourceShrank,
+    SnapshotBusy, SnapshotFull; then nothing was imported.
     """
     started = time.monotonic()
     if namespace is not None:
@@ -197,8 +197,8 @@ class _Import:
             rows = next(one.rows for one in sources.every(db) if one.id == source_id)
             if len(gone) * 2 > rows >= _FEW:
                 raise SourceShrank(
-                    f"{self.report.source}: {len(gone):,} of its {rows:,} rows would go, more than half; look whether the"
-                    " source is all there, and bring it in step with --yes"
+                    f"{self.report.source}: {len(gone):,} of its {rows:,} rows would go, more than half; look whether"
+                    " the source is all there, and bring it in step with --yes"
                 )
         return gone
 
@@ -222,7 +222,7 @@ class _Import:
                 self._replaced(db, staged, loaded)
 
     def _load(self, staged: StagedRow) -> Loaded | None:
-        """The row with its content. One that changed since the first pass is looked at again; None: it is left as it is."""
+        """The row with its content. One that changed meanwhile is looked at again; None: it stays as it is."""
         locator = staged.locator
         for _ in range(_TRIES):
             try:
@@ -232,7 +232,7 @@ class _Import:
                     raise InvalidSource(f"{error}; import again. Nothing was imported") from None
                 self.unsettled.add(staged.ino)
                 again = self.source.again(locator)
-                if again is None or inodes.row_ino(staged.namespace, STORES[staged.store], again.row.id) != staged.ino:
+                if again is None or _ino(again.row, staged) != staged.ino:
                     break
                 locator = again.locator
             except InvalidSource as error:
@@ -244,9 +244,7 @@ class _Import:
         self.report.warn(f"{staged.place}: changed while it was read; the next import brings it in")
         return None
 
-    def _remember(
-        self, db: "apsw.Connection", source_id: int, census: Census | None, principal: str | None
-    ) -> None:
+    def _remember(self, db: "apsw.Connection", source_id: int, census: Census | None, principal: str | None) -> None:
         path = Path(os.path.abspath(self.opened.path))
         options = self.opened.options.model_dump_json(exclude_defaults=True)
         sources.remember(db, source_id, path, options, principal, None if census is None else census.rules)
@@ -267,6 +265,10 @@ class _Import:
                 " folders a place of its own (--section workspace/NAME), or another ring. Nothing was imported"
             )
         self.report.warn(f"{staged.place}: replaced the row {loaded.row.id} that came from {path}")
+
+
+def _ino(row: Any, staged: StagedRow) -> int:
+    return inodes.row_ino(staged.namespace, STORES[staged.store], row.id)
 
 
 def _upsert(db: "apsw.Connection", namespace: Namespace, loaded: Loaded, source_id: int, time_ns: int) -> Outcome:

@@ -9,10 +9,27 @@ from libraryfs.ingest.options import SourceOptions
 from libraryfs.paths import AGENT_SECTION, SECTIONS
 
 DOCUMENTS: Final = frozenset(
-    ".md .markdown .mdown .mkd .mdx .qmd .rmd .org .rst .txt .text .adoc .asciidoc .mediawiki .wiki .textile".split()
+    [
+        ".md",
+        ".markdown",
+        ".mdown",
+        ".mkd",
+        ".mdx",
+        ".qmd",
+        ".rmd",
+        ".org",
+        ".rst",
+        ".txt",
+        ".text",
+        ".adoc",
+        ".asciidoc",
+        ".mediawiki",
+        ".wiki",
+        ".textile",
+    ]
 )
 """Suffixes of the files that are a memory each, in a section of memories."""
-MARKDOWN: Final = frozenset(".md .markdown .mdown .mkd .mdx .qmd .rmd".split())
+MARKDOWN: Final = frozenset([".md", ".markdown", ".mdown", ".mkd", ".mdx", ".qmd", ".rmd"])
 """Suffixes of the files that may have front matter."""
 
 NO_DOCUMENT: Final = "not a document, and an agent has memory only"
@@ -74,7 +91,7 @@ class Layout:
 
     def _chosen(self, path: str, is_folder: bool) -> Place:
         for prefix, target in self._maps:
-            if prefix == "." or path == prefix or path.startswith(prefix + "/"):
+            if prefix in (".", path) or path.startswith(prefix + "/"):
                 below = path if prefix == "." else path[len(prefix) + 1 :]
                 return _below(target, below if below or is_folder else path.rpartition("/")[2])
         if self._section is not None:

@@ -86,7 +86,9 @@ class Links:
                 if place + suffix in self._ids:
                     return place + suffix
         found = [
-            one for one in self._by_name.get(_fold(target), ()) if _fold(one).endswith(_fold(target)) or "/" not in target
+            one
+            for one in self._by_name.get(_fold(target), ())
+            if _fold(one).endswith(_fold(target)) or "/" not in target
         ]
         return min(found, key=lambda one: (not one.startswith(folder), one.count("/"), one), default=None)
 

@@ -39,8 +39,10 @@ def open_source(
     strict: bool,
     checksum: bool,
 ) -> Opened:
-    """The source at a path. `said` are options as the user gives them now, over those remembered. Raises InvalidSource when there is none, or it needs a namespace, InvalidRequest for a kind
-    that is none."""
+    """The source at a path. `said` are options as the user gives them now, over those remembered.
+
+    Raises InvalidSource when there is none, or it needs a namespace, InvalidRequest for an option that is none.
+    """
     if not path.exists():
         raise InvalidSource(f"{show(path)}: no such file or folder")
     is_folder = path.is_dir()
@@ -72,4 +74,3 @@ def open_source(
     opening = Opening(path, namespace, options, report, progress, own, known, strict)
     source: Source = RecordsSource(opening, kind, uri) if isinstance(kind, StoreKind) else FolderSource(opening, kind)
     return Opened(path, source, options, before.imported_ns if before else None)
-

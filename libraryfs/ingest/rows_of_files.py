@@ -14,8 +14,12 @@ from libraryfs.store.names import from_bytes
 DEFAULT_TYPE: Final = "semantic"
 
 _MEDIA_TYPES: Final = mimetypes.MimeTypes()  # the built-in table: the machine's own would differ from the next one's
-for _type, _suffix in (("application/yaml", ".yaml"), ("application/yaml", ".yml"), ("application/jsonl", ".jsonl")):
-    _MEDIA_TYPES.add_type(_type, _suffix)
+for _media_type, _suffix in (
+    ("application/yaml", ".yaml"),
+    ("application/yaml", ".yml"),
+    ("application/jsonl", ".jsonl"),
+):
+    _MEDIA_TYPES.add_type(_media_type, _suffix)
 for _suffix in (".md", ".markdown", ".mdx"):
     _MEDIA_TYPES.add_type("text/markdown", _suffix)
 

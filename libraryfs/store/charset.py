@@ -1,4 +1,4 @@
-"""The text of bytes in any coding: a byte order mark says which, else UTF-8, else what the text declares, else a detector.
+"""The text of bytes in any coding: by a byte order mark, else as UTF-8, as the text declares, or as a detector says.
 
 The bytes of a file stay as they are; this is how search reads them.
 """

@@ -50,12 +50,13 @@ def rows_of(db: apsw.Connection, source_id: int, paths: Iterable[str]) -> list[t
         row = db.execute(
             "SELECT ino FROM source_files WHERE source_id = ? AND path = ?", (source_id, os.fsencode(path))
         ).fetchone()
-        for number, table in enumerate(ROW_TABLES if row and row[0] else ()):
+        ino = row[0] if row else 0
+        for number, table in enumerate(ROW_TABLES if ino else ()):
             owned = db.execute(
-                f"SELECT namespace_id FROM {table} WHERE ino = ? AND source_id = ?", (row[0], source_id)
+                f"SELECT namespace_id FROM {table} WHERE ino = ? AND source_id = ?", (ino, source_id)
             ).fetchone()
             if owned:
-                found.append((number, owned[0], row[0]))
+                found.append((number, owned[0], ino))
     return found
 
 

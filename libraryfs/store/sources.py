@@ -55,7 +55,8 @@ def every(db: apsw.Connection) -> list[SourceRecord]:
     counts = " + ".join(f"(SELECT count(*) FROM {table} WHERE source_id = s.id)" for table in ROW_TABLES)
     found = []
     for number, name, namespace, at_ns, path, options, principal, rows in db.execute(
-        f"SELECT s.id, s.uri, s.namespace, s.imported_ns, {columns}, {counts} FROM sources s {join} ORDER BY s.uri, s.id"
+        f"SELECT s.id, s.uri, s.namespace, s.imported_ns, {columns}, {counts} FROM sources s {join}"
+        " ORDER BY s.uri, s.id"
     ):
         place = Path(os.fsdecode(path)) if path is not None else _path_in(name)
         found.append(SourceRecord(number, name, namespace, at_ns, place, options or "{}", principal, rows))

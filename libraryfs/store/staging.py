@@ -69,8 +69,10 @@ class Staging:
             self._flush()
 
     def finish(self) -> list[tuple[str, str]]:
-        """Sorts what was noted. Returns the places of two rows that are one (same namespace, store and id): of each such
-        pair the first is kept."""
+        """Sorts what was noted. Returns the places of two rows that are one (same namespace, store and id).
+
+        Of each such pair the first is kept.
+        """
         self._flush()
         twice: list[tuple[str, str]] = [
             (first, place)
@@ -80,7 +82,9 @@ class Staging:
                 " WHERE r.rowid <> d.first ORDER BY r.rowid"
             )
         ]
-        self._db.execute("INSERT OR IGNORE INTO staged SELECT * FROM read_rows ORDER BY ino, rowid; DROP TABLE read_rows")
+        self._db.execute(
+            "INSERT OR IGNORE INTO staged SELECT * FROM read_rows ORDER BY ino, rowid; DROP TABLE read_rows"
+        )
         return twice
 
     def namespaces(self) -> list[str]:

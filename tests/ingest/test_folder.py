@@ -220,7 +220,9 @@ def test_the_folder_decides_the_section(tmp_path: Path, snapshot: Snapshot, brin
 
 def test_a_folder_without_sections_is_a_tree(tmp_path: Path, snapshot: Snapshot, bring: Importing) -> None:
     report = bring(lay(tmp_path / "src", {"notes.md": "x", "deep/er/one.txt": "y", "skils/a.md": "z"}))
-    assert set(files(snapshot)) == {f"/ring/dev/workspace/{name}" for name in ("notes.md", "deep/er/one.txt", "skils/a.md")}
+    assert set(files(snapshot)) == {
+        f"/ring/dev/workspace/{name}" for name in ("notes.md", "deep/er/one.txt", "skils/a.md")
+    }
     assert (report.kind, report.taken_as) == ("tree", "any folder, as the tree that it is, in workspace/")
 
 
@@ -264,7 +266,7 @@ def test_one_id_twice_keeps_both(tmp_path: Path, snapshot: Snapshot, bring: Impo
     assert attributes(snapshot, "/agent/ada/memory/c.md")["id"] == "c.md"
 
 
-ODD = {
+ODD: dict[str, str | bytes] = {
     "rules.md": "---\nA text between two rules.\n---\n# The text\n",
     "template.md": "---\n{{title}}\n---\n# The template\n",
     "colon.md": "---\ntitle: Part 2: The sequel\n---\n# The sequel\n",
@@ -280,7 +282,8 @@ ODD = {
 
 def test_odd_front_matter_refuses_nothing(tmp_path: Path, snapshot: Snapshot, bring: Importing) -> None:
     """Each comes in whole, titled by its first heading, else its stem, with one warning that names file and line."""
-    source = lay(tmp_path / "src", {f"decisions/{name}": text for name, text in ODD.items()} | {"decisions/ok.md": "x"})
+    source = lay(tmp_path / "src", {f"decisions/{name}": text for name, text in ODD.items()})
+    lay(source, {"decisions/ok.md": "x"})
     report = bring(source)
     assert files(snapshot) == {f"/ring/dev/decisions/{p.name}": p.read_bytes() for p in source.rglob("*.md")}
     titles = {name: attributes(snapshot, f"/ring/dev/decisions/{name}")["title"] for name in ODD}

@@ -40,8 +40,14 @@ def test_fields_and_metadata() -> None:
         values=found.values,
     )
     assert found.values == found.metadata | {
-        **{"title": "Deploys", "id": "d-7", "memory_type": "procedural", "confidence": 0.75, "supersedes": "d-6"},
-        **{"created": "2024-02-29", "updated": "2024-03-01T10:00:00+02:00", "derives_from": ["a", "b", "a"]},
+        "title": "Deploys",
+        "id": "d-7",
+        "memory_type": "procedural",
+        "confidence": 0.75,
+        "supersedes": "d-6",
+        "created": "2024-02-29",
+        "updated": "2024-03-01T10:00:00+02:00",
+        "derives_from": ["a", "b", "a"],
     }
     assert found.created_ns is not None
     assert found.updated_ns is not None
@@ -118,9 +124,7 @@ def test_a_text_between_two_rules_is_told(content: str) -> None:
     assert found.remarks[0].text.startswith("a text between two lines of dashes")
 
 
-@pytest.mark.parametrize(
-    "head", ["\ufeff---\r\ntitle: T\r\n---\r\nx", "--- \ntitle: T\n...\n", "---\ntitle: T\n---"]
-)
+@pytest.mark.parametrize("head", ["\ufeff---\r\ntitle: T\r\n---\r\nx", "--- \ntitle: T\n...\n", "---\ntitle: T\n---"])
 def test_byte_order_mark_crlf_and_other_ends(head: str) -> None:
     assert read(head).front.title == "T"
 

@@ -24,7 +24,7 @@ def table() -> dict[str, Kind]:
 
 
 def choose(path: Path, name: str | None) -> tuple[Kind, str]:
-    """The kind of a source, and why: `name` where the user has named one. Raises InvalidRequest for a name that is none."""
+    """The kind of a source, and why: `name` where the user has named one. Raises InvalidRequest for an unknown name."""
     kinds = table()
     if name is not None:
         if name not in kinds:
