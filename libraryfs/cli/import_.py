@@ -145,7 +145,7 @@ def tell(report: ImportReport, *, verbose: bool = False) -> None:
     elif report.kind != "rows" and report.added:
         click.echo(f"  taken as {report.taken_as}; --from tree: as a tree")
     for reason, number in report.skipped.items():
-        click.echo(f"  left out {count(number, 'file')}: {reason}", err=True)
+        click.echo(f"  left out {count(number, 'file or folder', 'files or folders')}: {reason}", err=True)
         if verbose or any(part in reason for part in _ALWAYS_NAMED):
             for file in report.skipped_files:
                 if file.reason == reason:

@@ -8,11 +8,15 @@ from libraryfs.ingest.layout import as_tree, in_sections
 from libraryfs.paths import SECTIONS
 
 
+_SHOWN: Final = 3
+
+
 def _has_sections(path: Path, names: frozenset[str]) -> str | None:
     found = [name for name in SECTIONS if name in names and (path / name).is_dir() and not (path / name).is_symlink()]
     charter = [name for name in ("charter.md", "charter.markdown") if name in {one.lower() for one in names}]
     shown = [*charter[:1], *(f"{name}/" for name in found)]
-    return ", ".join(shown) if shown else None
+    more = f" and {len(shown) - _SHOWN} more" if len(shown) > _SHOWN else ""
+    return ", ".join(shown[:_SHOWN]) + more if shown else None
 
 
 def _never(_path: Path, _names: frozenset[str]) -> str | None:
