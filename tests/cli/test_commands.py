@@ -224,8 +224,8 @@ def test_check(cli: Run, answer: Answer, notes: Path) -> None:
     assert cli("check").stdout == "nothing wrong\n"
     assert answer("check") == {"ok": True, "problems": []}
     (notes / "decisions" / "third.md").write_text("---\nsupersedes: [nothing]\n---\n")
-    (notes / "workspace" / "a~b2345678").write_text("a name that reads as a changed one\n")
-    cli("import", notes, "--ring", "dev", "--no-embed")
+    (notes / "workspace" / ".ask").write_text("a control file's name\n")
+    cli("import", notes, "--ring", "dev", "--no-embed", "--hidden")
     found = answer("check", expect=1)
     assert {problem["kind"] for problem in found["problems"]} == {"changed_name", "dangling_edge"}
     done = cli("check")
