@@ -289,6 +289,7 @@ class _Ask:
             scores=self.scores,
         )
         return AskResult(
+            question=self.request.question,
             answer=answer,
             grounding=grounding,
             message=message,
