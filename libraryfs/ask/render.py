@@ -24,7 +24,7 @@ _UNPRINTABLE: Final = re.compile(r"[\x00-\x1f\x7f]")
 
 
 def text(result: AskResult, prefix: str = "") -> bytes:
-    """Plain text, ending in a new line: the answer, its citations as `prefix` + library path, numbered; the question."""
+    """Plain text, ending in a new line: the answer, its citations as `prefix` + path, numbered, and the question."""
     return to_bytes(_head(result) + "\n" + _tail(result, prefix))
 
 
