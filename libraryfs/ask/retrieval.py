@@ -12,6 +12,7 @@ from libraryfs.ask.graph import Graph
 from libraryfs.ask.scope import search_scope
 from libraryfs.errors import Cancelled, ModelError, PathNotFound
 from libraryfs.library.resolver import Library
+from libraryfs.models import defaults
 from libraryfs.models.cancel import Cancel, within
 from libraryfs.models.protocols import Embedder
 from libraryfs.nodes import Entry
@@ -133,7 +134,7 @@ class _Run:
                 return
             with self.cancel.sooner(self._reserve) as soon:
                 model, dimension, window, read = within(soon, lambda: _described(embedder, self.question))
-                vectors.check_embedder(self.db, model, dimension)
+                vectors.check_embedder(self.db, model, dimension, defaults.alike(model))
                 if read > window:
                     self.degraded.append(
                         f"the question has {read} tokens, and the embedding model reads the first {window}"
