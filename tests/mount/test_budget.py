@@ -59,7 +59,7 @@ def test_behind_questions_that_never_end(
         result = json.loads(sh(f"echo '{request}' > .ask; cat .ask", folder, session=True))
         assert result["truncated"]
         assert result["answer"] is None
-        assert [item["path"] for item in result["evidence"]][0] == "/ring/dev/decisions/deploys.md"
+        assert result["evidence"][0]["path"] == "/ring/dev/decisions/deploys.md"
         for connection in taken:
             connection.close()
 
