@@ -7,7 +7,6 @@ from libraryfs.ingest.kind import TreeKind
 from libraryfs.ingest.layout import as_tree, in_sections
 from libraryfs.paths import SECTIONS
 
-
 _SHOWN: Final = 3
 
 
