@@ -27,6 +27,13 @@ programs run. Sleeping at once costs it two thirds on an idle machine; this cost
 and may wait longer."""
 _SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.IGNORECASE)
 """In the name of a variable that a worker does not get: it outlives the command that starts it."""
+_FAULTS = {
+    "Segmentation fault": signal.SIGSEGV,
+    "Illegal instruction": signal.SIGILL,
+    "Bus error": signal.SIGBUS,
+    "Floating-point exception": signal.SIGFPE,
+}
+"""What Python's fault handler calls the signals that the worker died of."""
 _OFFLINE = {
     "HF_HUB_OFFLINE": "1",
     "TRANSFORMERS_OFFLINE": "1",
@@ -53,15 +60,19 @@ class Joined:
                 code = self._process.wait(timeout=2)
             except subprocess.TimeoutExpired:
                 return "closed the connection"
-        words = self.place.last_words()
-        last = words.rpartition("\n")[2].strip()
+        said, fault, what = self.place.last_words().partition("Fatal Python error: ")
+        last = said.strip().rpartition("\n")[2].strip()
+        if fault:
+            code = -_FAULTS.get(what.partition("\n")[0].strip(), signal.SIGABRT)
         if code == OUT_OF_MEMORY or about_memory(last):
             return "ran out of memory"
-        fault = re.search(r"^Fatal Python error: ([^\n]*)", words, re.MULTILINE)
-        if fault is not None:
-            return f"died ({fault[1][:200]})"
         if code == -signal.SIGKILL or (code is None and not last):
             return "was killed (by somebody, or by the system for lack of memory)"
+        if code == -signal.SIGILL:
+            return (
+                "was built for another processor (SIGILL); install the package of this model again, "
+                "for llama-cpp-python with CMAKE_ARGS=-DGGML_NATIVE=OFF and --no-cache-dir"
+            )
         how = "ended" if code is None else f"died of {signal.Signals(-code).name}" if code < 0 else f"ended with {code}"
         return f"{how} ({last[:200]})" if last else how
 
