@@ -1,6 +1,7 @@
 """The handlers: each turns a kernel request into a call of the library or of a control file. Thin on purpose."""
 
 import errno
+import logging
 import os
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -19,6 +20,8 @@ from libraryfs.mount.requests import RequestLog
 from libraryfs.mount.view import View
 from libraryfs.nodes import ROOT_INO
 from libraryfs.paths import MAX_SEGMENT_BYTES
+
+log = logging.getLogger(__name__)
 
 REQUESTS: Final = PREFIX + b"requests"
 """An attribute of the root that no list shows: how often the kernel asked for what (a JSON object)."""
@@ -124,7 +127,7 @@ class Operations(Refusals):
         """Bytes of a file."""
         if fh >= CONTROL_BASE:
             return await self._controls.read(fh, off, size)
-        return self._content.read(fh, off, size)
+        return await self._content.read(fh, off, size)
 
     @handler
     async def write(self, fh: int, off: int, buf: bytes) -> int:
@@ -164,7 +167,13 @@ class Operations(Refusals):
         folder = library.entry(self._controls.walks.folder_of(fh))
         filled, fill, reply = self._attributes.blank(), self._attributes.fill, pyfuse3.readdir_reply
         after, count = start_id, 0
-        while after < CONTROL_BASE and (page := self._listing.page(folder, after, self._fit)):
+        while after < CONTROL_BASE:
+            page, is_damaged = self._listing.page(folder, after, self._fit)
+            if is_damaged:
+                log.error("folder %d: has damaged rows, which are not listed; see 'libraryfs check'", folder.ino)
+                self._controls.walks.left_out(fh)
+            if not page:
+                break
             for ino, name, kind, size, mtime_ns, ctime_ns in page:
                 fill(filled, ino, kind, size, mtime_ns, ctime_ns)
                 if not reply(token, name, filled, ino):
@@ -175,8 +184,12 @@ class Operations(Refusals):
                 count += 1
         for name, attributes in self._controls.listed(folder):
             ino = attributes.st_ino
-            if ino > start_id and not pyfuse3.readdir_reply(token, name, attributes, ino):
-                return
+            if ino > start_id:
+                count += 1
+                if not reply(token, name, attributes, ino):
+                    return
+        if not count and not self._controls.walks.is_whole(fh):
+            raise FUSEError(errno.EIO)  # after all that can be shown, so that nobody takes it for all there is
 
     @handler
     async def releasedir(self, fh: int) -> None:

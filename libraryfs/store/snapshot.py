@@ -1,8 +1,10 @@
 """The snapshot file: opening, creating, bringing up to date, transactions, and what SQLite's errors mean to a user."""
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from importlib import resources
 from pathlib import Path
 from types import TracebackType
@@ -12,13 +14,25 @@ import apsw
 
 from libraryfs import errors
 from libraryfs.settings import settings
+from libraryfs.store import bodies
 
 APPLICATION_ID: Final = 0x4C696266  # "Libf"
 SCHEMA_VERSION: Final = 1
 KEPT_CHANGES: Final = 200_000
 """Rows of the change log that a writer leaves; a mount that is further behind re-reads everything."""
 
-_OF_THE_FILE: Final = (apsw.CorruptError, apsw.NotADBError, apsw.IOError, apsw.FullError, apsw.BusyError)
+MOST_STEPS: Final = 1_000_000_000
+"""Steps of SQLite's machine (about half a minute of them) that one statement of a reader may take, unless set."""
+STEPS_AT_ONCE: Final = 1_000_000
+
+_OF_THE_FILE: Final = (
+    apsw.CorruptError,
+    apsw.NotADBError,
+    apsw.IOError,
+    apsw.FullError,
+    apsw.BusyError,
+    apsw.InterruptError,
+)
 
 
 class Snapshot:
@@ -31,6 +45,7 @@ class Snapshot:
         self.path = path
         self.db = db
         self.write = write
+        self.most_steps = MOST_STEPS
 
     @classmethod
     def open(cls, path: Path, *, write: bool = False, create: bool = False) -> Self:
@@ -62,6 +77,7 @@ class Snapshot:
             db.pragma("synchronous", "normal")
             db.pragma("foreign_keys", True)
         application, version = db.pragma("application_id"), db.pragma("user_version")
+        _check_tables(db, self.path)
         empty = application == 0 and version == 0 and not db.execute("SELECT 1 FROM sqlite_schema LIMIT 1").get
         if not (empty and create):
             if application != APPLICATION_ID:
@@ -76,6 +92,7 @@ class Snapshot:
             if empty or not _is_current(db):
                 with self.transaction():
                     db.execute(_schema())
+                    bodies.add_sums(db)
                     db.pragma("application_id", APPLICATION_ID)
                     db.pragma("user_version", SCHEMA_VERSION)
                     db.execute(
@@ -84,8 +101,30 @@ class Snapshot:
                         (_schema_digest(),),
                     )
         else:
+            self._be_careful()
             db.pragma("query_only", True)
         db.pragma("cache_size", -16_000)
+
+    def _be_careful(self) -> None:
+        """A reader of a file that is damaged, or that somebody made to harm, ends in an error and not in a wait."""
+        db, steps = self.db, 0
+        db.pragma("trusted_schema", False)
+        db.pragma("cell_size_check", True)
+        if not db.execute("SELECT 1 FROM sqlite_schema WHERE name = 'chunk_sums'").get:  # of an earlier version
+            db.execute("CREATE TEMP TABLE chunk_sums (pk INTEGER PRIMARY KEY, sum BLOB)")
+
+        def begin(*_: object) -> bool:
+            nonlocal steps
+            steps = 0
+            return True
+
+        def is_over() -> bool:
+            nonlocal steps
+            steps += STEPS_AT_ONCE
+            return steps > self.most_steps
+
+        db.exec_trace = begin
+        db.set_progress_handler(is_over, STEPS_AT_ONCE)
 
     @contextmanager
     def transaction(self) -> Iterator[apsw.Connection]:
@@ -185,6 +224,20 @@ def _connect(path: Path, write: bool, create: bool) -> apsw.Connection:
     return db
 
 
+def _check_tables(db: apsw.Connection, path: Path) -> None:
+    """Raises SnapshotDamaged where something else has a table's name: a view may have no end."""
+    for name, kind, page in db.execute(
+        "SELECT name, type, rootpage FROM sqlite_schema WHERE type IN ('view', 'table')"
+    ):
+        if name in _tables() and (kind != "table" or not page):
+            raise errors.SnapshotDamaged(f"{path}: {name} is not a table, so this is not a libraryfs snapshot")
+
+
+@cache
+def _tables() -> frozenset[str]:
+    return frozenset(re.findall(r"CREATE TABLE IF NOT EXISTS (\w+)", _schema()))
+
+
 def _load_vectors(db: apsw.Connection) -> None:
     import sqlite_vec  # here: a mount that never asks does not need it
 
@@ -209,6 +262,15 @@ def _is_current(db: apsw.Connection) -> bool:
     return bool(db.execute("SELECT value FROM settings WHERE key = 'schema'").get == _schema_digest())
 
 
+def meaning(error: Exception) -> errors.SnapshotError | None:
+    """What an exception of a reader means, where it is the snapshot's fault and not the program's."""
+    if isinstance(error, _OF_THE_FILE):
+        return translate(error, Path("the snapshot"))
+    if isinstance(error, apsw.SQLError | UnicodeDecodeError):  # a table or a column that is gone, text that is none
+        return errors.SnapshotDamaged(f"the snapshot cannot be read: {error}")
+    return None
+
+
 def translate(error: apsw.Error, path: Path) -> errors.SnapshotError:
     """What an error of SQLite means to the user of the snapshot at `path`."""
     if isinstance(error, apsw.BusyError | apsw.LockedError):
@@ -230,6 +292,8 @@ def translate(error: apsw.Error, path: Path) -> errors.SnapshotError:
         return errors.SnapshotDamaged(
             f"{path}: damaged or truncated; restore it from a backup, or import again into a new file"
         )
+    if isinstance(error, apsw.InterruptError):
+        return errors.SnapshotDamaged(f"{path}: reading does not come to an end: damaged, or made to be so")
     if isinstance(error, apsw.IOError):
         return errors.SnapshotError(f"{path}: the disk refused: {error}; check that it is there and has room")
     return errors.SnapshotError(f"{path}: {error}")
