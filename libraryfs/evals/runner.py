@@ -16,13 +16,14 @@ from libraryfs.evals.assemble import Finished, failed
 from libraryfs.evals.drift import Fingerprint, Observation, RunRecord, Verdict
 from libraryfs.evals.judge import ModelJudge
 from libraryfs.evals.load import Loaded, load
+from libraryfs.evals.model_failures import Failures, watched
 from libraryfs.evals.questions import Repeat
 from libraryfs.evals.report import EvalReport, Trace
 from libraryfs.evals.request import EvalRequest
 from libraryfs.evals.score import Outcome, score
-from libraryfs.evals.watch import Failures, watched
 from libraryfs.evals.writeback import THIS, compare_only, write_back
 from libraryfs.library.resolver import Library
+from libraryfs.models import defaults
 from libraryfs.models.cancel import Cancel
 from libraryfs.rows import iso
 from libraryfs.settings import settings
@@ -186,7 +187,7 @@ class _Run:
     def _searched_with(self, model: str) -> str:
         """The embedding model, or "none" where the snapshot has no vectors of it: then keywords are searched."""
         stored = vectors.embedder(self.library.snapshot.db)
-        return model if stored is not None and stored.model == model else "none"
+        return model if stored is not None and stored.is_of(defaults.alike(model), stored.dimension) else "none"
 
     def _ask_all(self) -> Iterator[list[Repeat]]:
         """The repeats of each question, in the order of the set."""

@@ -15,7 +15,7 @@ KEPT: Final = 4
 """Idle connections that are kept for threads."""
 
 MOST_STEPS: Final = 20_000_000
-"""Steps of SQLite that a statement on the loop may take: some hundred are usual, and this many take half a second."""
+"""Steps of SQLite for one use of the loop's Library: some hundred are usual, and this many take half a second."""
 
 
 class View:
@@ -42,6 +42,7 @@ class View:
         """The same also while the mount is held back: for the refresh, whose end that waits for."""
         if self._library is None:
             raise SnapshotError(f"{self.path}: was replaced by a file that cannot be used")
+        self._library.snapshot.steps = 0
         return self._library
 
     def hold_back(self, held: bool) -> None:
@@ -57,7 +58,7 @@ class View:
 
     def _open_for_the_loop(self) -> Library:
         library = self._open()
-        library.snapshot.most_steps = MOST_STEPS
+        library.snapshot.limit_steps(MOST_STEPS)
         return library
 
     def identity_now(self) -> tuple[int, int] | None:

@@ -24,6 +24,8 @@ KEPT_CHANGES: Final = 200_000
 MOST_STEPS: Final = 1_000_000_000
 """Steps of SQLite's machine (about half a minute of them) that one statement of a reader may take, unless set."""
 STEPS_AT_ONCE: Final = 1_000_000
+VIRTUAL: Final = frozenset({"words", "words_found", "vectors"})
+"""Tables that an extension of SQLite keeps."""
 
 _OF_THE_FILE: Final = (
     apsw.CorruptError,
@@ -46,6 +48,8 @@ class Snapshot:
         self.db = db
         self.write = write
         self.most_steps = MOST_STEPS
+        self.steps = 0
+        """Of the statement that runs; see `limit_steps`."""
 
     @classmethod
     def open(cls, path: Path, *, write: bool = False, create: bool = False) -> Self:
@@ -107,24 +111,30 @@ class Snapshot:
 
     def _be_careful(self) -> None:
         """A reader of a file that is damaged, or that somebody made to harm, ends in an error and not in a wait."""
-        db, steps = self.db, 0
+        db = self.db
         db.pragma("trusted_schema", False)
         db.pragma("cell_size_check", True)
         if not db.execute("SELECT 1 FROM sqlite_schema WHERE name = 'chunk_sums'").get:  # of an earlier version
             db.execute("CREATE TEMP TABLE chunk_sums (pk INTEGER PRIMARY KEY, sum BLOB)")
 
-        def begin(*_: object) -> bool:
-            nonlocal steps
-            steps = 0
-            return True
-
         def is_over() -> bool:
-            nonlocal steps
-            steps += STEPS_AT_ONCE
-            return steps > self.most_steps
+            self.steps += STEPS_AT_ONCE
+            return self.steps > self.most_steps
 
-        db.exec_trace = begin
+        db.exec_trace = self._begin_statement
         db.set_progress_handler(is_over, STEPS_AT_ONCE)
+
+    def _begin_statement(self, *_: object) -> bool:
+        self.steps = 0
+        return True
+
+    def limit_steps(self, most: int) -> None:
+        """Limits a reader's steps to so many from one setting of `steps` to 0 to the next, which is the caller's to do.
+
+        To have it done at each statement, as it is until then, costs a tenth of a small one.
+        """
+        self.db.exec_trace = None
+        self.most_steps = most
 
     @contextmanager
     def transaction(self) -> Iterator[apsw.Connection]:
@@ -226,10 +236,10 @@ def _connect(path: Path, write: bool, create: bool) -> apsw.Connection:
 
 def _check_tables(db: apsw.Connection, path: Path) -> None:
     """Raises SnapshotDamaged where something else has a table's name: a view may have no end."""
-    for name, kind, page in db.execute(
-        "SELECT name, type, rootpage FROM sqlite_schema WHERE type IN ('view', 'table')"
-    ):
-        if name in _tables() and (kind != "table" or not page):
+    rows = db.execute("SELECT name, type, rootpage FROM sqlite_schema WHERE type IN ('view', 'table')")
+    for name, kind, page in rows:
+        is_plain = kind == "table" and (page or name in VIRTUAL)
+        if not is_plain and name in _tables() | VIRTUAL:  # the schema is read only then: it takes a file's reading
             raise errors.SnapshotDamaged(f"{path}: {name} is not a table, so this is not a libraryfs snapshot")
 
 

@@ -13,7 +13,7 @@ from libraryfs import errors, paths, rows, sample
 from libraryfs.ask.request import AskRequest
 from libraryfs.cli.main import COMMANDS
 from libraryfs.evals.evalset import parse_evalset
-from libraryfs.evals.fold import fold, says
+from libraryfs.evals.matching import fold, says
 from libraryfs.evals.statistics import PASS_TENTHS
 from libraryfs.ingest import front_matter, jsonl
 from libraryfs.ingest.importer import import_source
@@ -167,7 +167,8 @@ def test_every_command_exists_with_its_options(name: str, command: str) -> None:
     assert words[0] in COMMANDS, command
     chosen = main.get_command(context, words[0])
     assert chosen is not None
-    known |= {option for parameter in chosen.params for option in parameter.opts}
+    used = chosen.make_context(words[0], words[1:2], context, resilient_parsing=True).command  # `eval new`
+    known |= {option for parameter in used.params for option in parameter.opts}
     for word in words[1:]:
         if word.startswith("--"):
             assert word.strip(".,;") in known, command
