@@ -122,6 +122,7 @@ class _Ask:
         )
         self.steps |= self.found.milliseconds
         self.degraded += self.found.degraded
+        self.notes += self.found.notes
         self.tell(EvidenceFound(evidence=self.found.evidence))
 
     def _read(self) -> None:
@@ -301,6 +302,7 @@ class _Ask:
             scores=self.scores,
         )
         return AskResult(
+            question=self.request.question,
             answer=answer,
             grounding=grounding,
             message=message,

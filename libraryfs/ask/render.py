@@ -3,6 +3,8 @@
 On Tuesdays, after the stand-up.
 
 [1] /mnt/library/ring/dev/decisions/deploys.md
+
+question: When do we deploy?
 """
 
 import re
@@ -15,11 +17,14 @@ from libraryfs.ask.result import AskResult, Event, EvidenceFound, Failure
 from libraryfs.errors import LibraryError
 from libraryfs.store.names import to_bytes
 
+SHOWN_QUESTION: Final = 300
+"""Characters of a question that are shown below its answer."""
+
 _UNPRINTABLE: Final = re.compile(r"[\x00-\x1f\x7f]")
 
 
 def text(result: AskResult, prefix: str = "") -> bytes:
-    """Plain text, ending in a new line: the answer, then its citations as `prefix` + library path, numbered."""
+    """Plain text, ending in a new line: the answer, its citations as `prefix` + path, numbered, and the question."""
     return to_bytes(_head(result) + "\n" + _tail(result, prefix))
 
 
@@ -107,7 +112,14 @@ def _tail(result: AskResult, prefix: str) -> str:
         out += "\nlooked at:\n" + _paths(result.evidence, prefix)
     if result.trace.degraded:
         out += "\n" + "".join(f"note: {_line(reason)}\n" for reason in result.trace.degraded)
-    return out
+    return out + _asked(result.question)
+
+
+def _asked(question: str) -> str:
+    """The last line: whose answer this is."""
+    words = _UNPRINTABLE.sub("", _line(question))
+    cut = words if len(words) <= SHOWN_QUESTION else words[:SHOWN_QUESTION].rstrip() + " …"
+    return f"\nquestion: {cut}\n" if cut else ""
 
 
 def _paths(evidence: Sequence[Evidence], prefix: str) -> str:
