@@ -1,11 +1,20 @@
 """What retrieval finds: evidence items, in the order in which they go to the model and to the reader."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
 Origin = Literal["vector", "graph", "fallback"]
 """How an item was found: nearest in its scope, over an edge from such an item, or by keywords."""
+
+
+class Near(NamedTuple):
+    """A chunk of an evidence file that is near to the question, `start` and `length` in bytes of the file."""
+
+    start: int
+    length: int
+    similarity: float | None
+    """Cosine of the question and the chunk; None where words alone chose it."""
 
 
 class Evidence(BaseModel):
@@ -26,6 +35,10 @@ class Evidence(BaseModel):
     namespace_id: Annotated[int, Field(exclude=True)]
     start: Annotated[int, Field(exclude=True, description="byte offset of the excerpt in the file")] = 0
     size: Annotated[int, Field(exclude=True, description="size of the whole file in bytes")] = 0
+    near: Annotated[tuple[Near, ...], Field(exclude=True)] = ()
+    """The chunks of the file that are nearest to the question, the nearest first, at most retrieval.NEAR_CHUNKS; they
+    may overlap. Of a file without vectors, or where words alone are searched: the passages with most of the question's
+    words, without a similarity."""
 
 
 class Retrieval(BaseModel):

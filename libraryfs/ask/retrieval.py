@@ -7,7 +7,7 @@ from functools import partial
 from typing import Final, Literal, NamedTuple
 
 from libraryfs.ask import fusion
-from libraryfs.ask.evidence import Evidence, Origin, Retrieval
+from libraryfs.ask.evidence import Evidence, Near, Origin, Retrieval
 from libraryfs.ask.graph import Graph
 from libraryfs.ask.scope import search_scope
 from libraryfs.errors import Cancelled, ModelError, PathNotFound
@@ -28,6 +28,8 @@ HOP: Final = 0.05
 """An item over an edge scores this much less than the one that it was reached from."""
 MAX_GRAPH: Final = 50
 """Items over edges, at most."""
+NEAR_CHUNKS: Final = 8
+"""Chunks of each file that are told as near."""
 LEG: Final = 50
 """Items of each leg that hybrid retrieval fuses."""
 
@@ -99,6 +101,7 @@ class _Run:
         self.sets: frozenset[int] = frozenset()
         self.graph = Graph(library)
         self.degraded: list[str] = []
+        self.near: dict[int, tuple[Near, ...]] = {}
         self.left_out = 0
         self.sources = 0
         self.milliseconds: dict[str, float] = {}
@@ -235,6 +238,10 @@ class _Run:
     def load(self) -> tuple[Evidence, ...]:
         """The evidence in order: by score, then by closeness, a current memory before those that it replaces."""
         placed: dict[int, Evidence] = {}
+        measured = vectors.near_passages(self.db, self.vector, list(self.hits), NEAR_CHUNKS) if self.vector else {}
+        self.near = {
+            ino: tuple(Near(one.start, one.length, one.similarity) for one in found) for ino, found in measured.items()
+        }
         for hit in sorted(self.hits.values(), key=lambda hit: hit.order):
             node = self.graph.node(hit.ino)
             current = self.graph.current(node) if node else None
@@ -248,7 +255,8 @@ class _Run:
         if hit.ino in placed or path is None:
             return
         entry = self.library.entry(hit.ino)
-        start, excerpt = self._excerpt(entry, hit)
+        near = self.near.get(hit.ino) or self._near_by_words(entry)
+        start, excerpt = self._excerpt(entry, near)
         placed[hit.ino] = Evidence(
             id=texts.row_id(self.db, entry),
             path=path,
@@ -262,18 +270,22 @@ class _Run:
             namespace_id=entry.namespace_id or 0,
             start=start,
             size=entry.size,
+            near=near,
         )
 
-    def _excerpt(self, entry: Entry, hit: _Hit) -> tuple[int, str]:
-        """(byte offset, text) of the nearest passage; without one, of the passage with most words of the question."""
-        if hit.start is not None:
-            data = bodies.read(self.db, entry, hit.start, hit.length)
-            return hit.start, data.decode("utf-8", "replace")
+    def _near_by_words(self, entry: Entry) -> tuple[Near, ...]:
         text = texts.load(self.db, entry.ino, keywords.MAX_TEXT_BYTES)
         if text is None or not text.text:
+            return ()
+        best = keywords.best_passages(self.db, text.text, self.question, NEAR_CHUNKS)
+        return tuple(Near(text.size_of(0, start), text.size_of(start, end), None) for start, end in best)
+
+    def _excerpt(self, entry: Entry, near: Sequence[Near]) -> tuple[int, str]:
+        """(byte offset, text) of the nearest passage; without one, of the passage with most words of the question."""
+        if not near:
             return 0, ""
-        start, end = keywords.best_passage(self.db, text.text, self.question)
-        return text.size_of(0, start), text.text[start:end]
+        data = bodies.read(self.db, entry, near[0].start, near[0].length)
+        return near[0].start, data.decode("utf-8", "replace")
 
 
 def _score(rank: int) -> float:

@@ -199,19 +199,19 @@ def _within(scope: SearchScope) -> tuple[str, dict[str, int]]:
     return "1", {}
 
 
-def best_passage(db: apsw.Connection, text: str, question: str) -> tuple[int, int]:
-    """(start, end) in characters of the passage of a text that has most different words of the question, the first of
-    several. Passages are whole lines or sentences of together about PASSAGE_CHARACTERS."""
+def best_passages(db: apsw.Connection, text: str, question: str, wanted: int) -> list[tuple[int, int]]:
+    """(start, end) in characters of the passages of a text that have most different words of the question, best first,
+    of several the first. Passages are whole lines or sentences of together about PASSAGE_CHARACTERS. Those without any
+    word of it are left out; but the first passage is given where there is no other."""
     asked = set(terms(db, question))
     tokenizer = db.fts5_tokenizer("porter", ["unicode61", "remove_diacritics", "2"])
-    best, most = (0, 0), -1
+    counted: list[tuple[int, int, int]] = []
     for start, end in _passages(text):
         data = analyse(text[start:end]).encode()
         found = tokenizer(data, apsw.FTS5_TOKENIZE_DOCUMENT, None, include_offsets=False, include_colocated=False)
-        number = len(asked.intersection(map(str, found)))
-        if number > most:
-            best, most = (start, end), number
-    return best
+        counted.append((-len(asked.intersection(map(str, found))), start, end))
+    best = sorted(one for one in counted if one[0]) or counted[:1]
+    return [(start, end) for _, start, end in best[:wanted]]
 
 
 def _passages(text: str) -> list[tuple[int, int]]:

@@ -239,21 +239,25 @@ def _place(db: apsw.Connection, pk: int) -> tuple[int, int]:
     return start, length
 
 
-def similarities(db: apsw.Connection, question: bytes, inos: Sequence[int]) -> dict[int, Nearest]:
-    """The nearest passage of each of these items to the question; items without vectors are left out."""
+def near_passages(db: apsw.Connection, question: bytes, inos: Sequence[int], wanted: int) -> dict[int, list[Nearest]]:
+    """Of each of these items the `wanted` passages nearest to the question, the nearest first; none without vectors."""
     if embedder(db) is None or not inos:
         return {}
     rows = db.execute(
-        "SELECT p.ino, vec_distance_cosine(v.embedding, ?), p.start, p.length"
+        "SELECT p.ino, 1.0 - vec_distance_cosine(v.embedding, ?), p.start, p.length"
         " FROM passages p CROSS JOIN vectors v ON v.rowid = p.pk"
         " WHERE p.ino IN (SELECT value FROM json_each(?))",
         (question, json.dumps(list(inos))),
     )
-    best: dict[int, Nearest] = {}
-    for ino, distance, begin, length in rows:
-        if ino not in best or 1.0 - distance > best[ino].similarity:
-            best[ino] = Nearest(ino, 1.0 - distance, begin, length)
-    return best
+    found: dict[int, list[Nearest]] = {}
+    for row in rows:
+        found.setdefault(row[0], []).append(Nearest(*row))
+    return {ino: sorted(some, key=lambda one: (-one.similarity, one.start))[:wanted] for ino, some in found.items()}
+
+
+def similarities(db: apsw.Connection, question: bytes, inos: Sequence[int]) -> dict[int, Nearest]:
+    """The nearest passage of each of these items to the question; items without vectors are left out."""
+    return {ino: some[0] for ino, some in near_passages(db, question, inos, 1).items()}
 
 
 def passages_of(db: apsw.Connection, ino: int) -> Iterator[tuple[int, int]]:

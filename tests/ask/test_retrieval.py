@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from libraryfs.ask.retrieval import NEAREST
+from libraryfs.ask.retrieval import NEAR_CHUNKS, NEAREST
 from libraryfs.errors import Cancelled, ModelCrashed
 from libraryfs.models.cancel import Cancel
 from libraryfs.store import evals, memory, vectors, workspace
@@ -62,6 +62,24 @@ def test_an_item_counts_by_its_best_chunk_and_shows_it(circle: Shelf) -> None:
     assert len(first.excerpt) < len(content) / 2
     assert content[first.start :].startswith(first.excerpt.encode())
     assert first.size == len(content)
+    assert (first.near[0].start, first.near[0].length) == (first.start, len(first.excerpt.encode()))
+    cosines = [one.similarity or 0.0 for one in first.near]
+    assert cosines == sorted(cosines, reverse=True)
+    assert 2 < len(first.near) <= NEAR_CHUNKS
+    assert all(0 < one.length <= len(content) - one.start for one in first.near)
+
+
+def test_by_words_the_passages_with_words_of_the_question_are_near(circle: Shelf) -> None:
+    filler = "Nothing in particular is said here at all. " * 40
+    circle.memory(
+        A, "long", content=f"{filler}\n\nThe narwhal.\n\n{filler}{filler}\n\nA narwhal and a whale.\n\n{filler}"
+    )
+    circle.index()
+    (one,) = circle.ask("whale or narwhal", A, embedder=None).evidence
+    content = circle.library().content(circle.library().resolve(one.path))
+    shown = [content[place.start : place.start + place.length].decode() for place in one.near]
+    assert ["A narwhal and a whale." in shown[0], "The narwhal." in shown[1]] == [True, True]
+    assert (len(shown), {place.similarity for place in one.near}) == (2, {None})
 
 
 @pytest.mark.parametrize("chunks", [30, 6000])
