@@ -54,5 +54,7 @@ class Retrieval(BaseModel):
     """Items that matched and were cut by a cap."""
     sources: int = 0
     """How many lists of hits were merged: scopes, times legs; over edges counts as one."""
+    vector: bytes | None = None
+    """The question's vector, float32, of length 1; None where keywords alone were searched."""
     milliseconds: dict[str, float] = {}
     """Time of each step: embed, search, graph, load."""

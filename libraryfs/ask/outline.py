@@ -20,6 +20,13 @@ _TAG: Final = re.compile(r"</?[a-zA-Z][^>]*>")
 _BOLD_LINE: Final = re.compile(r"^(?:\*\*|__)([^*_\n]{2,80}?)[:.]?(?:\*\*|__):?$")
 
 
+_TABLES: Final = frozenset({"csv", "tsv"})
+_CODES: Final = frozenset(
+    "py pyi js jsx ts tsx go rs c h cc cpp hpp java kt swift rb php pl lua sh bash zsh fish ps1 sql css scss xml toml ini"
+    " cfg conf json jsonl yaml yml proto lock log diff patch".split()
+)
+
+
 class Node(NamedTuple):
     """One element: characters `start` to `end` of the text, white space at its ends taken off."""
 
@@ -60,6 +67,12 @@ def trim(text: str, start: int, end: int) -> tuple[int, int]:
 def outline(text: str, name: str = "") -> list[Node]:
     """The elements of the text, in order. Comments and rulers are none; `name` may say the markup by its ending."""
     lines = _Lines(text)
+    ending = name.lower().rpartition(".")[2]
+    if ending in _TABLES:
+        return _table_of_lines(lines)
+    if ending in _CODES:
+        start, end = trim(text, 0, len(text))
+        return [Node("code", start, end)] if end > start else []
     front = frontmatter.find(text)
     after = 0 if front is None else bisect_right(lines.starts, max(0, front.end - 1))
     made = as_markdown(text, name)
@@ -71,6 +84,12 @@ def outline(text: str, name: str = "") -> list[Node]:
     # The parser takes a lone carriage return for the end of a line, which would move all that follows.
     parsed = SyntaxTreeNode(_parse("\n".join(line.replace("\r", " ") for line in made)))
     return found + list(_nodes(parsed.children, lines))
+
+
+def _table_of_lines(lines: _Lines) -> list[Node]:
+    """Each line a row, the first the header."""
+    rows = [Node("row", *span) for at in range(len(lines.starts)) if (span := lines.span(at, at + 1))[1] > span[0]]
+    return [Node("table", rows[0].start, rows[-1].end, children=tuple(rows))] if rows else []
 
 
 def _parse(text: str) -> list[Token]:

@@ -82,6 +82,7 @@ def retrieve(
         degraded=tuple(run.degraded),
         left_out=run.left_out,
         sources=run.sources,
+        vector=run.vector,
         milliseconds=run.milliseconds,
     )
 
