@@ -57,3 +57,13 @@ def answer_soon() -> None:
     # struct sched_attr: size, policy, flags, nice, priority, runtime (the slice, here), deadline, period, clamps
     attributes = struct.pack("=IIQiIQQQII", size, policy, _RESET_ON_FORK, niceness, 0, SLICE_NS, 0, 0, 0, 0)
     ctypes.CDLL(None).syscall(ctypes.c_long(call), 0, ctypes.c_char_p(attributes), 0)  # older kernels: no effect
+
+
+def processor_flags() -> frozenset[str]:
+    """What the processor can do, in Linux's words (`avx512_bf16`); empty where the kernel does not say."""
+    try:
+        with open("/proc/cpuinfo", encoding="ascii", errors="replace") as file:
+            lines = [line for line in file if line.startswith(("flags", "Features"))]
+    except OSError:
+        return frozenset()
+    return frozenset(lines[0].partition(":")[2].split()) if lines else frozenset()

@@ -13,7 +13,7 @@ import pytest
 
 HOME = Path(__file__).resolve().parent.parent
 PACKAGE = HOME / "libraryfs"
-BASE = {"frontmatter", "nodes", "rows", "paths", "errors", "settings", "jsontext", "scheduling"}
+BASE = {"frontmatter", "nodes", "rows", "paths", "errors", "settings", "jsontext", "patterns", "scheduling"}
 MAY_IMPORT = {
     "cli": {"cli", "mount", "evals", "ask", "ingest", "models", "library", "store", *BASE},
     "mount": {"mount", "evals", "ask", "library", "store", *BASE},
@@ -27,7 +27,7 @@ MAY_IMPORT = {
 }
 EXCEPTIONS = {("rows", "libraryfs.store.names.to_bytes")}  # the one codec of names; names.py itself imports only paths
 MODELS_IN_CLI = {"diagnosis", "models"}
-HEAVY = {"torch", "transformers", "sentence_transformers", "llama_cpp"}
+HEAVY = {"torch", "transformers", "sentence_transformers", "llama_cpp", "onnxruntime", "onnx"}
 SQL = re.compile(
     r"\s*(SELECT\s.+\sFROM\s|SELECT [\w(*]|INSERT (OR \w+ )?INTO |UPDATE \w+ SET |DELETE FROM |PRAGMA \w"
     r"|CREATE (TABLE|INDEX|TEMP|TRIGGER|VIRTUAL)|WITH \w+ AS|BEGIN IMMEDIATE|ATTACH )",
@@ -239,9 +239,9 @@ def test_every_package_used_is_declared() -> None:
 
 def _import_names(requirements: list[str]) -> set[str]:
     special = {"pyyaml": "yaml", "markdown_it_py": "markdown_it"}
-    special |= {"llama_cpp_python": "llama_cpp"}
+    special |= {"llama_cpp_python": "llama_cpp", "google_re2": "re2"}
     names = {re.split(r"[^\w.-]", text)[0].lower().replace("-", "_") for text in requirements}
-    return {special.get(name, name) for name in names} | {"referencing"}
+    return {special.get(name, name) for name in names}
 
 
 @pytest.mark.parametrize("name", ["setup", "test", "check", "demo"])

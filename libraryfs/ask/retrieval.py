@@ -12,6 +12,7 @@ from libraryfs.ask.graph import Graph
 from libraryfs.ask.scope import search_scope
 from libraryfs.errors import Cancelled, ModelError, PathNotFound
 from libraryfs.library.resolver import Library
+from libraryfs.models import defaults
 from libraryfs.models.cancel import Cancel
 from libraryfs.models.protocols import Embedder
 from libraryfs.nodes import Entry
@@ -127,7 +128,7 @@ class _Run:
                     "the library has no vectors yet ('libraryfs embed' makes them): searched by keywords"
                 )
                 return
-            vectors.check_embedder(self.db, embedder.model, embedder.dimension)
+            vectors.check_embedder(self.db, embedder.model, embedder.dimension, defaults.alike(embedder.model))
             read = len(embedder.offsets(self.question))
             if read > embedder.window:
                 self.degraded.append(
@@ -188,7 +189,7 @@ class _Run:
         shares = {one.ino: one.share for one in found.best}
         by_words = [ino for ino in shares if ino not in near]
         measured = {**vectors.similarities(self.db, vector, by_words), **near}
-        floor = found.best[-1].share if found.matched > len(found.best) else 0.0
+        floor = found.best[-1].share if len(found.best) == LEG else 0.0  # else nothing reachable was cut off
         ranked = fusion.fused({ino: one.similarity for ino, one in measured.items()}, shares, floor)
         self.sources += 1
         hits = []

@@ -2,50 +2,87 @@
 
 import json
 from collections.abc import Collection, Iterator
+from functools import partial
 from typing import Any, Final
 
-import jsonschema
-from jsonschema.exceptions import SchemaError, ValidationError
-from jsonschema.protocols import Validator
-from referencing import Registry
-from referencing.exceptions import Unresolvable
+from jsonschema.exceptions import ValidationError
+from referencing.jsonschema import DRAFT202012, specification_with
 
+from libraryfs import patterns
+from libraryfs.ask import shape_validator
+from libraryfs.ask.shape_graph import REFERENCES, Graph, TooLarge
+from libraryfs.ask.shape_validator import TooManySteps
 from libraryfs.errors import InvalidRequest
+from libraryfs.models.cancel import Cancel
 
 MAX_SCHEMA_CHARACTERS: Final = 16_000
 MAX_ERRORS: Final = 5
-_REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
 
 
-def check_schema(schema: dict[str, Any]) -> None:
-    """Raises InvalidRequest when it is not a JSON Schema that can be used as it stands."""
+def check_schema(schema: dict[str, Any], cancel: Cancel | None = None) -> None:
+    """Raises InvalidRequest when it is not a JSON Schema that can be used as it stands, and what `cancel` raises."""
     if len(json.dumps(schema)) > MAX_SCHEMA_CHARACTERS:
         raise InvalidRequest(f"shape: a schema of more than {MAX_SCHEMA_CHARACTERS} characters")
     dialect = schema.get("$schema")
     if dialect is not None and not isinstance(dialect, str):
         raise InvalidRequest("shape: $schema must be text")
     try:
-        _class(schema).check_schema(schema)
-    except SchemaError as error:
-        where = "/".join(str(part) for part in error.absolute_path) or "the schema"
-        raise InvalidRequest(f"shape: not a JSON Schema: {where}: {error.message[:200]}") from None
+        _check(schema, cancel or Cancel())
+    except (TooLarge, TooManySteps) as error:
+        raise InvalidRequest(f"shape: {error}") from None
     except RecursionError:
         raise InvalidRequest("shape: nested too deeply") from None
+
+
+def _check(schema: dict[str, Any], cancel: Cancel) -> None:
+    kind = shape_validator.dialect(schema)
+    check = partial(_refuse_faults, shape_validator.of_schemas(kind), cancel)
+    check(schema)
     for reference in _references(schema):
         if not reference.startswith("#"):
             raise InvalidRequest(
                 f"shape: $ref to {reference[:100]!r} is refused; only #/… inside the schema is followed"
             )
-    _resolve_all(schema)
+    specification = specification_with(kind.META_SCHEMA.get("$schema", ""), default=DRAFT202012)
+    graph = Graph(schema, specification, check)
+    for node in graph.nodes.values():
+        _refuse_patterns(node)
+    keywords = {key for node in graph.nodes.values() for key in node}
+    if {"patternProperties", "unevaluatedProperties"} <= keywords:
+        raise InvalidRequest("shape: unevaluatedProperties cannot be checked beside patternProperties")
 
 
-def errors(schema: dict[str, Any], value: Any) -> list[str]:
-    """What keeps the value from satisfying the schema, in words, at most MAX_ERRORS; [] when it does."""
+def _refuse_faults(rules: Any, cancel: Cancel, schema: dict[str, Any]) -> None:
+    for error in shape_validator.errors(rules, schema, shape_validator.MAX_SCHEMA_STEPS, cancel):
+        where = "/".join(str(part) for part in error.absolute_path) or "the schema"
+        why = f"{error.message[:200]}: {error.cause}" if isinstance(error.cause, ValueError) else error.message[:200]
+        raise InvalidRequest(f"shape: not a JSON Schema: {where}: {why}")
+
+
+def _refuse_patterns(node: dict[str, Any]) -> None:
+    """The rules of older drafts do not look at all of them."""
+    properties = node.get("patternProperties")
+    for pattern in (node.get("pattern"), *(properties if isinstance(properties, dict) else ())):
+        try:
+            patterns.searcher(pattern) if isinstance(pattern, str) else None
+        except ValueError as error:
+            raise InvalidRequest(f"shape: the pattern {pattern[:100]!r} is refused: {error}") from None
+
+
+def errors(schema: dict[str, Any], value: Any, cancel: Cancel | None = None) -> list[str]:
+    """What keeps the value from satisfying the schema, in words, at most MAX_ERRORS; [] when it does.
+
+    Raises what `cancel` raises.
+    """
+    validator = shape_validator.of_schema(schema)
+    found = shape_validator.errors(validator, value, shape_validator.MAX_STEPS, cancel or Cancel())
     try:
-        found = sorted(_validator(schema).iter_errors(value), key=lambda error: list(map(str, error.absolute_path)))
+        ordered = sorted(found, key=lambda error: list(map(str, error.absolute_path)))
     except RecursionError:
         return ["the answer: nested too deeply to be checked"]
-    return [_words(error) for error in found[:MAX_ERRORS]]
+    except TooManySteps as error:
+        return [f"the answer: cannot be checked: {error}"]
+    return [_words(error) for error in ordered[:MAX_ERRORS]]
 
 
 def _words(error: ValidationError) -> str:
@@ -93,33 +130,12 @@ def _listed(schema: Any) -> Iterator[Any]:
         yield from _listed(child)
 
 
-def _class(schema: dict[str, Any]) -> type[Validator]:
-    return jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator)
-
-
-def _validator(schema: dict[str, Any]) -> Validator:
-    return _class(schema)(schema, registry=Registry())  # an empty one: it fetches nothing
-
-
 def _references(value: Any) -> Iterator[str]:
     pending = [value]
     while pending:
         item = pending.pop()
         if isinstance(item, dict):
-            yield from (item[key] for key in _REFERENCES if isinstance(item.get(key), str))
+            yield from (item[key] for key in REFERENCES if isinstance(item.get(key), str))
             pending.extend(item.values())
         elif isinstance(item, list):
             pending.extend(item)
-
-
-def _resolve_all(schema: dict[str, Any]) -> None:
-    """Raises InvalidRequest for a reference inside the schema that leads nowhere, or round in a circle."""
-    for reference in _references(schema):
-        probe = {**schema, "$ref": reference} if reference != "#" else schema
-        try:
-            for _ in _validator(probe).iter_errors(None):
-                break
-        except Unresolvable:
-            raise InvalidRequest(f"shape: $ref {reference[:100]!r} is nowhere in the schema") from None
-        except RecursionError:
-            raise InvalidRequest(f"shape: $ref {reference[:100]!r} goes round in a circle") from None

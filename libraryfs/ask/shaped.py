@@ -47,7 +47,7 @@ def answer(
     for attempt in range(1, ATTEMPTS + 1):
         shown = prompt.shaped(question, passages, model.context - MAX_TOKENS, schema, errors)
         reply = model.generate(shown.messages, max_tokens=MAX_TOKENS, cancel=cancel, schema=schema)
-        value, errors = _validated(reply.text, schema)
+        value, errors = _validated(reply.text, schema, cancel)
         if errors:
             continue
         made = _checked(value, schema, question, passages)._replace(attempts=attempt, left_out=shown.left_out)
@@ -57,12 +57,17 @@ def answer(
         best = made if best is None or _held(made) >= _held(best) else best
     if best is None:
         return Shaped(None, tuple(errors), ATTEMPTS)
-    quoted = _quoting(best, schema, question, passages, sentence)
+    quoted = _quoting(best, schema, question, passages, sentence, cancel)
     return (quoted or best)._replace(attempts=ATTEMPTS, left_out=best.left_out)
 
 
 def _quoting(
-    made: Shaped, schema: dict[str, Any], question: str, passages: Sequence[Passage], sentence: str | None
+    made: Shaped,
+    schema: dict[str, Any],
+    question: str,
+    passages: Sequence[Passage],
+    sentence: str | None,
+    cancel: Cancel,
 ) -> Shaped | None:
     """The value with the best sentence for each text that the evidence does not hold; None if the schema refuses it."""
     if sentence is None:
@@ -70,17 +75,17 @@ def _quoting(
     said = shape.said(schema, made.value)
     wrong = [at for (at, _), claim in zip(said, made.claims, strict=True) if not claim.supported]
     value = shape.with_text(made.value, wrong, sentence)
-    if value == made.value or shape.errors(schema, value):
+    if value == made.value or shape.errors(schema, value, cancel):
         return None
     return _checked(value, schema, question, passages)._replace(quoted=True)
 
 
-def _validated(text: str, schema: dict[str, Any]) -> tuple[JsonValue, list[str]]:
+def _validated(text: str, schema: dict[str, Any], cancel: Cancel) -> tuple[JsonValue, list[str]]:
     try:
         value: JsonValue = json.loads(text)
     except (ValueError, RecursionError) as error:
         return None, [f"not JSON: {str(error)[:200]}"]
-    return value, shape.errors(schema, value)
+    return value, shape.errors(schema, value, cancel)
 
 
 def _checked(value: JsonValue, schema: dict[str, Any], question: str, passages: Sequence[Passage]) -> Shaped:

@@ -6,7 +6,15 @@ from typing import Any
 
 import click
 
-from libraryfs.cli.options import LIBRARY_PATH, as_option, common_of, json_option, logging_options, snapshot_option
+from libraryfs.cli.options import (
+    LIBRARY_PATH,
+    REGULAR_FILE,
+    as_option,
+    common_of,
+    json_option,
+    logging_options,
+    snapshot_option,
+)
 from libraryfs.errors import InvalidRequest
 
 EPILOG = """\b
@@ -26,9 +34,7 @@ request or a model is at fault.
 @click.option(
     "--path", "paths", multiple=True, type=LIBRARY_PATH, help="Ask what is below PATH; more than once for more."
 )
-@click.option(
-    "--shape", type=click.Path(dir_okay=False, path_type=Path), help="JSON Schema that the answer must satisfy."
-)
+@click.option("--shape", type=REGULAR_FILE, help="JSON Schema that the answer must satisfy.")
 @click.option("--ground", is_flag=True, help="List the answer's claims, each with its evidence.")
 @click.option("--latency-budget-ms", type=int, metavar="N", help="Answer within N ms, or give the evidence only.")
 @click.option(

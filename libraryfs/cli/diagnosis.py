@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 CAP_SYS_ADMIN: Final = 21
 MOUNT_PACKAGES: Final = ("pyfuse3", "trio", "apsw", "pydantic", "click", "rich", "markdown-it-py", "PyYAML")
-MODEL_PACKAGES: Final = ("torch", "sentence-transformers", "llama-cpp-python")
+MODEL_PACKAGES: Final = ("onnxruntime", "onnx", "tokenizers", "sentence-transformers", "torch", "llama-cpp-python")
 CONTAINER: Final = (
     "in a container: docker run --device /dev/fuse --cap-add SYS_ADMIN --security-opt apparmor=unconfined …"
 )

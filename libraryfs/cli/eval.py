@@ -1,18 +1,15 @@
-"""`libraryfs eval`: runs an eval set and says how it did; `libraryfs eval calibrate`: a judge against people."""
+"""`libraryfs eval`: runs an eval set and says how it did."""
 
-import os
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import importlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from libraryfs.cli import report_files
+from libraryfs.cli.asking_bar import asking_bar
 from libraryfs.cli.options import FILE_PATH, Common, as_option, common_of, json_option, logging_options, snapshot_option
 from libraryfs.cli.output import print_json
-from libraryfs.errors import InvalidRequest
 
 if TYPE_CHECKING:
     from libraryfs.evals.report import EvalReport
@@ -20,7 +17,7 @@ if TYPE_CHECKING:
 EPILOG = """\b
 Exit codes:
   0    ran, without drift
-  1    drift, or a regression: significant, or against the baseline
+  1    what --fail-on names: a regression, unless told otherwise
   2    the set, the models, the baseline or a file is at fault: stderr says how
 \b
 Examples:
@@ -29,20 +26,45 @@ Examples:
   libraryfs eval dev --item smoke.md --junit eval.xml --html eval.html
   libraryfs eval dev --aa --repeats 5
   libraryfs eval dev --baseline this
-  libraryfs eval calibrate labelled.jsonl
+  libraryfs eval dev --fail-on drift
+\b
+Other commands (each has --help):
+  libraryfs eval new dev                   draft a set from the ring's files
+  libraryfs eval add "…?" --expect "…"     append a question to a set's file
+  libraryfs eval calibrate labelled.jsonl  measure the judge against people
 """
-CALIBRATE = "calibrate"
+SUBCOMMANDS = {"new": "eval_set", "add": "eval_set", "calibrate": "eval_calibrate"}
+"""name: module in libraryfs.cli. A ring of such a name is run as /ring/NAME."""
 
 
-@click.command("eval", epilog=EPILOG)
-@click.argument("ring", metavar="RING | calibrate")
-@click.argument("file", required=False, metavar="[FILE]", type=click.Path(dir_okay=False, path_type=Path))
+class _EvalCommand(click.Command):
+    """`eval RING`, and the few commands beside it that are about sets and judges: `eval new RING`."""
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        if args and args[0] in SUBCOMMANDS:
+            command = getattr(importlib.import_module(f"libraryfs.cli.{SUBCOMMANDS[args[0]]}"), args[0])
+            context: click.Context = command.make_context(f"{info_name} {args[0]}", args[1:], parent, **extra)
+            return context
+        return super().make_context(info_name, args, parent, **extra)
+
+
+@click.command("eval", cls=_EvalCommand, epilog=EPILOG)
+@click.argument("ring")
 @click.option("--item", metavar="ITEM", help="A workspace item's path or id. Default: workspace/eval-set.md.")
 @click.option("--llm-judge/--no-llm-judge", default=None, help="Ask the model about what substring did not find.")
 @click.option("--repeats", metavar="N", type=click.IntRange(1, 50), help="Ask each question N times.")
 @click.option("--aa", is_flag=True, help="Run the set against itself: its own false-alarm rate. Writes nothing.")
 @click.option("--baseline", metavar="PIN", help="Pin a run to compare with from now on: its number, or 'this'.")
 @click.option("--no-cache", is_flag=True, help="Ask every question anew.")
+@click.option(
+    "--fail-on",
+    type=click.Choice(["regression", "drift", "never"]),
+    default="regression",
+    show_default=True,
+    help="What exit code 1 means: a fall that the paired test shows or a lost [must]; any drift too; or nothing.",
+)
 @click.option("--junit", metavar="FILE", type=FILE_PATH, help="Write JUnit XML.")
 @click.option("--html", metavar="FILE", type=FILE_PATH, help="Write an HTML page.")
 @as_option
@@ -50,33 +72,18 @@ CALIBRATE = "calibrate"
 @json_option
 @logging_options
 @click.pass_context
-def command(context: click.Context, /, ring: str, file: Path | None, principal: str, **options: Any) -> int:
+def command(context: click.Context, /, ring: str, principal: str, **options: Any) -> int:
     """Run a ring's eval set: each question is asked, scored, and compared with the runs before.
 
-    The set is a Markdown item of the workspace: '## Question' headings, expected fragments as bullets.
-    'calibrate FILE' measures the judge against rows that people labelled.
+    The set is a Markdown item of the workspace: '## Question' headings, expected fragments as bullets. '[must]' at a
+    heading's end marks a question that must not be lost.
     """
     common = common_of(context)
     common.start_logging()
-    if ring == CALIBRATE:
-        if file is None:
-            raise click.UsageError("calibrate wants the FILE of labelled rows", context)
-        _refuse_options_of_runs(context)
-        return _calibrate(common, file)
-    if file is not None:
-        raise click.UsageError(f"unexpected argument {str(file)!r}", context)
     if options["aa"] and options["baseline"] is not None:
         raise click.UsageError("--aa stores no run, so there is none to pin: leave out --aa or --baseline", context)
     report_files.check({"--junit": options["junit"], "--html": options["html"]})
     return _eval(common, ring, principal, options)
-
-
-def _refuse_options_of_runs(context: click.Context) -> None:
-    for option in context.command.params:
-        name = option.name or ""
-        given = context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
-        if given and name in context.params and isinstance(option, click.Option):
-            raise click.UsageError(f"{option.opts[0]} is of no use to calibrate; leave it out", context)
 
 
 def _eval(common: Common, ring: str, principal: str, options: dict[str, Any]) -> int:
@@ -93,14 +100,14 @@ def _eval(common: Common, ring: str, principal: str, options: dict[str, Any]) ->
             "cache": not options["no_cache"],
         }
     )
-    with _bar(not common.json) as progress, models() as chosen:
+    with asking_bar(not common.json) as progress, models() as chosen:
         report = session.run(common.snapshot_path, principal, load.ring_path(ring), asked, chosen, progress)
     try:  # shown first: the run is stored by now, and a disk that is full must not take the report too
         _show(report, common)
     finally:  # `| head` must not take the files
-        written = _write_files(report, options["junit"], options["html"])
+        written = _write_files(report, options)
     pin_lost = options["baseline"] is not None and report.write_error is not None
-    return report.exit_code if written and not pin_lost else 2
+    return report.exit_code(options["fail_on"]) if written and not pin_lost else 2
 
 
 def _show(report: "EvalReport", common: Common) -> None:
@@ -116,59 +123,17 @@ def _show(report: "EvalReport", common: Common) -> None:
         click.echo(f"libraryfs: the run was not stored: {report.write_error}", err=True)
 
 
-def _write_files(report: "EvalReport", junit: Path | None, html: Path | None) -> bool:
+def _write_files(report: "EvalReport", options: dict[str, Any]) -> bool:
     """Whether all were written."""
+    junit: Path | None = options["junit"]
+    html: Path | None = options["html"]
     written = True
     if junit is not None:
         from libraryfs.evals import report_junit
 
-        written = report_files.write(junit, report_junit.junit(report))
+        written = report_files.write(junit, report_junit.junit(report, options["fail_on"]))
     if html is not None:
         from libraryfs.evals import report_html
 
         written = report_files.write(html, report_html.html(report)) and written
     return written
-
-
-def _calibrate(common: Common, file: Path) -> int:
-    from libraryfs.cli.models import models
-    from libraryfs.evals import calibrate, session
-
-    with file.open(encoding="utf-8", errors="replace") as lines:
-        try:
-            rows = calibrate.read_rows(lines)
-        except InvalidRequest as error:
-            raise InvalidRequest(f"{file}: {error}") from None
-    with _bar(not common.json) as progress, models() as chosen:
-        found = session.calibration(rows, chosen, lambda done, total: progress(done, total, None))
-    if common.json:
-        print_json(found.model_dump(mode="json"))
-        return 0
-    click.echo(f"{found.rows} rows, judge: {found.model}")
-    for name, one in (("judge", found.judge), ("substring", found.substring)):
-        agreed = "none judged" if one.agreement is None else f"agrees on {100 * one.agreement:.1f} %"
-        kappa = "undefined" if one.kappa is None else f"{one.kappa:.3f}"
-        click.echo(f"{name:>9}: {agreed}, kappa {kappa}, could not judge {one.could_not}")
-    click.echo(found.verdict)
-    return 0
-
-
-@contextmanager
-def _bar(enabled: bool) -> Iterator[Callable[[int, int, str | None], None]]:
-    """A progress callback (done, total, the rate so far): a bar on stderr when that is a terminal, else nothing."""
-    if not enabled or not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
-        yield lambda done, total, rate: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[rate]}"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
-        task = bars.add_task("asking", total=None, rate="")
-        yield lambda done, total, rate: bars.update(task, completed=done, total=total, rate=rate or "")

@@ -194,3 +194,22 @@ def _names(library: "Library", folder: str, start: str) -> list[str]:
 
 
 LIBRARY_PATH: Final = LibraryPathType()
+
+
+class RegularFileType(click.Path):
+    """An existing file to read. A pipe is none: opening one that nobody writes to would wait for ever."""
+
+    name = "file"
+
+    def __init__(self) -> None:
+        super().__init__(dir_okay=False, path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The path, refused where it leads to a pipe, a socket or a device."""
+        path = Path(os.fsdecode(super().convert(value, param, ctx)))
+        if path.exists() and not path.is_file():
+            self.fail(f"{str(path)!r} is not a regular file", param, ctx)
+        return path
+
+
+REGULAR_FILE: Final = RegularFileType()

@@ -1,12 +1,13 @@
 """One question of a set, asked through the pipeline of every surface, or its answer of an earlier run."""
 
+import secrets
 from collections.abc import Callable
 from functools import cache
 from hashlib import blake2b
 from importlib import resources
 from typing import Final
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from libraryfs.ask.pipeline import Models
 from libraryfs.ask.request import AskRequest
@@ -38,6 +39,8 @@ class AskedQuestion(BaseModel):
     evidence: tuple[str, ...]
     error: str | None
     degraded: tuple[str, ...]
+    draw: str = Field(default_factory=lambda: secrets.token_hex(8))
+    """Names this answer: one that is kept and reused has the name that it had when it was made."""
 
 
 class LibraryWithout(Library):

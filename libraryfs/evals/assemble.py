@@ -2,10 +2,11 @@
 
 from typing import Any, NamedTuple
 
-from libraryfs.evals import history, noise
+from libraryfs.evals import change, history, noise
 from libraryfs.evals.drift import Comparison, RunRecord, compare
 from libraryfs.evals.load import Loaded
 from libraryfs.evals.measured import BUILT_IN_JUDGE
+from libraryfs.evals.paired import MAX_POOLED
 from libraryfs.evals.report import Drift, EvalReport, Noise, QuestionReport, SelfTest, Trace
 from libraryfs.evals.score import Outcome
 from libraryfs.evals.statistics import Count, wilson
@@ -56,7 +57,12 @@ def completed(
     against = compare(before, record) if before is not None else None
     pinned = compare(baseline, record) if baseline is not None else None
     rates = [q.flip_rate for q in finished.questions if q.flip_rate is not None]
-    measured = noise.measure(record.count, rates)
+    earlier = change.pooled(kept, record)
+    repeats = max(question.repeats for question in finished.questions)
+    # The next run is compared with this one too.
+    measured = noise.measure(record.count, rates, repeats, min(len(earlier) + 1, MAX_POOLED))
+    must = frozenset(question.key for question in loaded.evalset.questions if question.must)
+    references = [*kept[-1:], *([baseline] if baseline is not None else [])]
     runs = _shown([*kept, record])
     return EvalReport(
         ring=loaded.ring,
@@ -70,7 +76,10 @@ def completed(
         pass_rate=record.count.rate,
         ci95=wilson(record.count),
         **_compared(against),
+        paired=change.measure(earlier, record),
+        must_lost=change.must_lost(record, must, references),
         baseline=pinned,
+        paired_baseline=change.measure([baseline], record) if baseline is not None else None,
         noise=measured,
         aa=finished.self_test,
         notes=tuple(_notes(finished, record, measured, against, pinned)),

@@ -2,8 +2,9 @@
 
 from collections import defaultdict
 from difflib import get_close_matches
+from fractions import Fraction
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from libraryfs.evals.evalset import ABSTAIN, Question
 from libraryfs.evals.score import Outcome
@@ -12,8 +13,30 @@ from libraryfs.evals.statistics import Count, Direction, direction, has_drifted,
 _MOST_PAIRS = 10_000  # of removed and added questions that are looked at for a likeness
 
 
+class Observation(BaseModel):
+    """A question's share of matched fragments over its repeats, `matched` of `possible`.
+
+    `draw` names the answers that it was measured on: runs that reuse kept answers observe nothing new, and have the
+    same draw as the run that made them.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    matched: int = Field(ge=0)
+    possible: int = Field(ge=1)
+    draw: str
+
+    @property
+    def share(self) -> Fraction:
+        """matched/possible."""
+        return Fraction(self.matched, self.possible)
+
+
 class Verdict(BaseModel):
-    """What is kept of one question in a run. `expected` are its fragments, `asked` its paths, as the set had them."""
+    """What is kept of one question in a run. `expected` are its fragments, `asked` its paths, as the set had them.
+
+    `observed` is None where the question had an error, and in runs of versions that did not keep it.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -22,9 +45,10 @@ class Verdict(BaseModel):
     expected: tuple[str, ...]
     asked: tuple[str, ...] = ()
     outcome: Outcome
+    observed: Observation | None = None
 
     @classmethod
-    def of(cls, question: Question, outcome: Outcome) -> "Verdict":
+    def of(cls, question: Question, outcome: Outcome, observed: Observation | None = None) -> "Verdict":
         """The verdict on a question of a set."""
         return cls(
             key=question.key,
@@ -32,6 +56,7 @@ class Verdict(BaseModel):
             expected=question.fragments,
             asked=question.paths,
             outcome=outcome,
+            observed=observed,
         )
 
     def is_same_question(self, other: "Verdict") -> bool:
@@ -137,9 +162,9 @@ class Comparison(BaseModel):
     set_change: SetChange
 
     @property
-    def is_regression(self) -> bool:
-        """A fall that is drift, or that McNemar's test shows."""
-        return (self.detected and self.direction == "down") or (bool(self.significant) and self.worse > self.better)
+    def fell_significantly(self) -> bool:
+        """Whether McNemar's test shows a fall."""
+        return bool(self.significant) and self.worse > self.better
 
 
 def compare(before: RunRecord, now: RunRecord) -> Comparison:
@@ -179,6 +204,13 @@ def compare(before: RunRecord, now: RunRecord) -> Comparison:
         flips=flips,
         set_change=change,
     )
+
+
+def is_comparable(before: RunRecord, now: RunRecord) -> bool:
+    """Whether the two runs measure the same: models, prompt, judge, options and set. Errors do not count here."""
+    if before.fingerprint is None or before.fingerprint != now.fingerprint:
+        return False
+    return not str(set_change(before.verdicts, now.verdicts))
 
 
 def set_change(before: tuple[Verdict, ...], now: tuple[Verdict, ...]) -> SetChange:

@@ -9,8 +9,11 @@
     - Thursday
     - after the stand-up
 
-    ## Who founded Rome?
+    ## Who founded Rome? [must]
     - (not in the library)
+
+`[must]` at the end of a heading marks a question that must not be lost: where it passed and then fails, the run is a
+regression, whatever the other questions did.
 
 Read with a Markdown parser, so a `##` in a code block is no question, and HTML comments are comments. Every bullet of
 a question is one fragment, a nested bullet too: its text without its parent's. `(not in the library)` expects that the
@@ -35,6 +38,7 @@ MAX_BYTES: Final = 16 * 1024 * 1024
 MAX_QUESTIONS: Final = 10_000
 MAX_PATHS: Final = 100
 _PATHS_LINE: Final = re.compile(r"paths:[ \t]*(.*)", re.IGNORECASE)
+_MUST: Final = re.compile(r"\s*\[must\]$", re.IGNORECASE)
 _NESTING: Final = 400  # of Markdown blocks, two for each level of bullets; the parser drops what is deeper
 
 
@@ -48,6 +52,7 @@ class Question(BaseModel):
     paths: tuple[str, ...] = ()
     line: int
     paths_line: int = 0
+    must: bool = False
 
     @property
     def expects_abstention(self) -> bool:
@@ -118,7 +123,10 @@ class _Reader:
         if not text:
             raise EvalSetError(f"line {line}: a '##' heading without a question")
         self.at += 2  # the heading's inline and close
-        section = _Section(text, line)
+        words = _MUST.sub("", text)
+        if not words:
+            raise EvalSetError(f"line {line}: a '##' heading without a question")
+        section = _Section(words, line, must=words != text)
         while self.at < len(self.tokens):
             token = self.tokens[self.at]
             if token.type == "heading_open" and token.level == 0 and token.tag in ("h1", "h2"):
@@ -187,9 +195,10 @@ class _Bullet:
 class _Section:
     """What stands under one question's heading, as it is read."""
 
-    def __init__(self, text: str, line: int) -> None:
+    def __init__(self, text: str, line: int, *, must: bool) -> None:
         self.text = text
         self.line = line
+        self.must = must
         self.bullets: list[_Bullet] = []
         self.paths: tuple[str, ...] = ()
         self.paths_at = 0
@@ -220,7 +229,14 @@ class _Section:
         if ABSTAIN in fragments.values() and len(fragments) > 1:
             raise EvalSetError(f"line {self.line}: {ABSTAIN!r} beside other fragments for {_short(self.text)}")
         found = tuple(fragments.values())
-        return Question(text=self.text, fragments=found, paths=self.paths, line=self.line, paths_line=self.paths_at)
+        return Question(
+            text=self.text,
+            fragments=found,
+            paths=self.paths,
+            line=self.line,
+            paths_line=self.paths_at,
+            must=self.must,
+        )
 
 
 def check_paths(values: list[str], line: int) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 import json
 from typing import TYPE_CHECKING
 
-from libraryfs.evals.drift import Fingerprint, RunRecord, Verdict
+from libraryfs.evals.drift import Fingerprint, Observation, RunRecord, Verdict
 from libraryfs.evals.fold import fold
 from libraryfs.evals.report import RunPoint
 from libraryfs.evals.statistics import has_drifted, wilson
@@ -59,8 +59,15 @@ def to_store(record: RunRecord, at_ns: int) -> store.NewRun:
         total=record.total,
         errors=record.errors,
         fingerprint=record.fingerprint.model_dump_json(),
-        verdicts=[(_definition(verdict), verdict.outcome) for verdict in record.verdicts],
+        verdicts=[
+            store.StoredVerdict(_definition(verdict), verdict.outcome, _share(verdict.observed))
+            for verdict in record.verdicts
+        ],
     )
+
+
+def _share(observed: Observation | None) -> tuple[int, int, str] | None:
+    return None if observed is None else (observed.matched, observed.possible, observed.draw)
 
 
 def _definition(verdict: Verdict) -> str:
@@ -69,13 +76,18 @@ def _definition(verdict: Verdict) -> str:
 
 def _record(db: "apsw.Connection", run: store.Run, known: dict[tuple[str, str], Verdict]) -> RunRecord:
     verdicts = []
-    for definition, outcome in store.verdicts(db, run.id):
+    for definition, outcome, share in store.verdicts(db, run.id):
         if (definition, outcome) not in known:
             question, expected, asked = json.loads(definition)
             known[definition, outcome] = Verdict.model_validate(
                 {"key": fold(question), "question": question, "expected": expected, "asked": asked, "outcome": outcome}
             )
-        verdicts.append(known[definition, outcome])
+        verdict = known[definition, outcome]
+        if share is not None:
+            matched, possible, draw = share
+            observed = Observation(matched=matched, possible=possible, draw=draw)
+            verdict = verdict.model_copy(update={"observed": observed})
+        verdicts.append(verdict)
     return RunRecord(
         run=run.id,
         at=iso(run.at_ns),

@@ -21,6 +21,7 @@ class Options(BaseModel):
     retrieval: Literal["vector", "hybrid"] = Field("vector", description="How evidence is searched")
     repeats: int = Field(1, ge=1, le=50, description="How often each question is asked; the majority counts")
     latency_budget_ms: int | None = Field(None, ge=1, le=3_600_000, description="Deadline of each question, ms")
+    draft: bool = Field(False, description="The set is a draft that nobody has edited yet: it is refused")
     paths: tuple[str, ...] = Field((), max_length=100, description="Paths of the questions that name none")
 
     @field_validator("paths", mode="before")
@@ -49,6 +50,8 @@ def read_front_matter(text: str) -> tuple[Options, str]:
         raise EvalSetError("line 1: front matter that is not closed; end it with a line '---'")
     values, lines = _mapping(block.yaml)
     blank = "\n" * text.count("\n", 0, block.end)
+    if values.get("draft") is True:
+        raise EvalSetError(f"line {lines['draft']}: this set is a draft: edit its questions, then remove this line")
     try:
         return Options.model_validate(values), blank + text[block.end :]
     except ValidationError as error:

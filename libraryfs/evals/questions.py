@@ -2,9 +2,12 @@
 
 import re
 from collections.abc import Sequence
+from hashlib import blake2b
 from typing import NamedTuple
 
 from libraryfs.evals.asking import AskedQuestion
+from libraryfs.evals.drift import Observation
+from libraryfs.evals.evalset import Question
 from libraryfs.evals.load import Loaded
 from libraryfs.evals.report import QuestionReport
 from libraryfs.evals.score import Outcome, Score
@@ -32,20 +35,35 @@ def majority(repeats: Sequence[Repeat]) -> Outcome:
     return "passed" if passed > failed else "failed"
 
 
+def observed(repeats: Sequence[Repeat]) -> Observation | None:
+    """The share of fragments that the repeats matched; None where no repeat could be judged."""
+    judged = [repeat for repeat in repeats if repeat.score.outcome != "error"]
+    if not judged:
+        return None
+    fragments = [fragment for repeat in judged for fragment in repeat.score.fragments]
+    draws = sorted(repeat.asked.draw for repeat in judged)
+    return Observation(
+        matched=sum(fragment.matched is True for fragment in fragments),
+        possible=len(fragments),
+        draw=blake2b(" ".join(draws).encode(), digest_size=8).hexdigest(),
+    )
+
+
 def reports(loaded: Loaded, table: Sequence[Sequence[Repeat]]) -> tuple[QuestionReport, ...]:
     """The questions asked so far, in the order of the set."""
     rows = zip(loaded.evalset.questions, loaded.requests, table, strict=False)
-    return tuple(_report(question.text, question.line, request.paths, row) for question, request, row in rows)
+    return tuple(_report(question, request.paths, row) for question, request, row in rows)
 
 
-def _report(text: str, line: int, paths: tuple[str, ...], repeats: Sequence[Repeat]) -> QuestionReport:
+def _report(asked: Question, paths: tuple[str, ...], repeats: Sequence[Repeat]) -> QuestionReport:
     outcome = majority(repeats)
     shown = next(repeat for repeat in repeats if repeat.score.outcome == outcome)
     judged = [repeat for repeat in repeats if repeat.score.outcome != "error"]
     passed = sum(repeat.score.outcome == "passed" for repeat in judged)
     return QuestionReport(
-        question=text,
-        line=line,
+        question=asked.text,
+        line=asked.line,
+        must=asked.must,
         paths=paths,
         outcome=outcome,
         miss=shown.score.miss,

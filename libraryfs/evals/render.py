@@ -1,6 +1,7 @@
 """A report as text and as JSON: what `.eval` and `libraryfs eval` show."""
 
 from libraryfs import jsontext
+from libraryfs.evals.change import PairedChange
 from libraryfs.evals.report import EvalReport, QuestionReport
 from libraryfs.evals.statistics import Count
 from libraryfs.evals.stored import rate_in_words
@@ -56,7 +57,18 @@ def _drift(report: EvalReport) -> str:
     words += f"{drift.previous_passed}/{drift.previous_total}{run}"
     if report.p_value is not None:
         words += f"; McNemar p = {report.p_value:.3g}, {'' if report.drift_significant else 'not '}significant"
+    if report.must_lost:
+        words += f"; regression: {len(report.must_lost)} lost that must pass: {'; '.join(map(_line, report.must_lost))}"
+    if report.paired is not None:
+        words += f"; {_paired(report.paired)}"
     return words if report.drift_comparable else f"{words}; not comparable: {'; '.join(report.drift_reasons)}"
+
+
+def _paired(change: PairedChange) -> str:
+    found = "regression" if change.fell else "improvement" if change.rose else "no change shown"
+    p_value = change.p_drop if change.difference <= 0 else change.p_rise
+    runs = f"{len(change.runs)} run{'s' * (len(change.runs) != 1)}"
+    return f"{found} by the paired test over {runs} (p = {p_value:.3g}, one-sided)"
 
 
 def _missed(question: QuestionReport, prefix: str) -> list[str]:

@@ -5,11 +5,15 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from libraryfs.ask.result import Citation
+from libraryfs.evals.change import PairedChange
 from libraryfs.evals.drift import Comparison, Flip, SetChange
 from libraryfs.evals.score import FragmentScore, Miss, Outcome
 from libraryfs.evals.statistics import Direction
 
 Status = Literal["completed", "failed"]
+FailOn = Literal["regression", "drift", "never"]
+"""What exit code 1 means: a regression, any drift (or a regression), or nothing."""
+Conclusion = Literal["failed", "errors", "first run", "regression", "drift", "improvement", "no change shown"]
 
 
 class _Frozen(BaseModel):
@@ -21,6 +25,7 @@ class QuestionReport(_Frozen):
 
     question: str
     line: int
+    must: bool = Field(False, description="marked [must] in the set: a pass that is lost here is a regression")
     paths: tuple[str, ...]
     outcome: Outcome
     miss: Miss | None = Field(None, description="retrieval, answer or error: the step that lost it")
@@ -73,6 +78,11 @@ class Noise(_Frozen):
         description="how often the rate moves by 0.05 or more, were 10 % of verdicts noise"
     )
     false_alarms_at_10_percent: float = Field(description="of the 0.05 rule, were 10 % of verdicts noise")
+    detectable_drop: float | None = Field(
+        None, description="smallest fall of the mean share that the paired test shows in 80 % of runs, 0 to 1"
+    )
+    halved_by_questions: int | None = Field(None, description="questions that would halve detectable_drop")
+    halved_by_repeats: int | None = Field(None, description="repeats that would halve it; null: not up to 50")
     measured_flip_rate: float | None = Field(None, description="mean over questions, from the repeats")
     false_alarms_measured: float | None = Field(None, description="of the 0.05 rule, at the flip rates measured")
 
@@ -130,7 +140,10 @@ class EvalReport(_Frozen):
     p_value: float | None = None
     flips: tuple[Flip, ...] = ()
     set_change: SetChange = SetChange()
+    paired: PairedChange | None = Field(None, description="against the last comparable runs together")
+    must_lost: tuple[str, ...] = Field((), description="questions marked [must] that passed before and fail now")
     baseline: Comparison | None = Field(None, description="against the pinned run")
+    paired_baseline: PairedChange | None = Field(None, description="the paired test against the pinned run")
     noise: Noise | None = None
     aa: SelfTest | None = None
     written: bool = False
@@ -143,13 +156,46 @@ class EvalReport(_Frozen):
 
     @property
     def regressed(self) -> bool:
-        """Drift either way, a fall that McNemar's test shows, or a fall against the baseline."""
-        fell = self.drift_significant and sum(f.now == "failed" for f in self.flips) * 2 > len(self.flips)
-        return bool(self.drift_detected or fell or (self.baseline is not None and self.baseline.is_regression))
+        """A fall that the paired test shows, against the last runs or the baseline, or a [must] question lost.
+
+        Where earlier runs kept no shares, McNemar's test takes the paired test's place.
+        """
+        lost = sum(flip.now == "failed" for flip in self.flips)
+        fell = self.paired.fell if self.paired else bool(self.drift_significant) and 2 * lost > len(self.flips)
+        below = self.baseline is not None and self.baseline.fell_significantly
+        if self.paired_baseline is not None:
+            below = self.paired_baseline.fell
+        return bool(self.must_lost) or fell or below
 
     @property
-    def exit_code(self) -> int:
-        """0: passed without drift; 1: drift or regression; 2: the set or the models are at fault."""
+    def drifted(self) -> bool:
+        """The 0.05 rule, either way against the run before, or downwards against the baseline."""
+        below = self.baseline is not None and self.baseline.detected and self.baseline.direction == "down"
+        return bool(self.drift_detected) or below
+
+    @property
+    def conclusion(self) -> Conclusion:
+        """The run in a word: what a person acts on."""
+        if self.status == "failed":
+            return "failed"
+        if self.errors:
+            return "errors"
+        if self.regressed:
+            return "regression"
+        if self.drift is None and self.baseline is None:
+            return "first run"
+        if self.drifted:
+            return "drift"
+        return "improvement" if self.paired is not None and self.paired.rose else "no change shown"
+
+    def fails(self, fail_on: FailOn = "regression") -> bool:
+        """Whether the run is one that `fail_on` asks to hear of."""
+        if fail_on == "never":
+            return False
+        return self.regressed or (fail_on == "drift" and self.drifted)
+
+    def exit_code(self, fail_on: FailOn = "regression") -> int:
+        """0: nothing to act on; 1: what `fail_on` names; 2: the set or the models are at fault."""
         if self.status == "failed" or self.errors or not self.total:
             return 2
-        return 1 if self.regressed else 0
+        return 1 if self.fails(fail_on) else 0

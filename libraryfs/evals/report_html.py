@@ -1,22 +1,25 @@
-"""A report as one HTML page that needs nothing else: the curve over runs, each question's history, its answer."""
+"""A report as one HTML page that needs nothing else: the verdict, what failed and why, and the rate over runs."""
 
-from io import StringIO
-from typing import Any, Final
+from typing import Final, NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from matplotlib import rc_context
-from matplotlib.axes import Axes
-from matplotlib.backends.backend_svg import FigureCanvasSVG
-from matplotlib.figure import Figure
 
 from libraryfs.evals.render import two_lines
-from libraryfs.evals.report import EvalReport, RunPoint
+from libraryfs.evals.report import Conclusion, EvalReport, QuestionReport, RunPoint
 
-RATE: Final = "#1f77b4"
-DRIFT: Final = "#d62728"
-PINNED: Final = "#2ca02c"
-INTERVAL: Final = "#9ab8d3"
-GRID: Final = "#e5e9ee"
+VERDICTS: Final[dict[Conclusion, tuple[str, str]]] = {
+    "failed": ("The run failed", "bad"),
+    "errors": ("Some questions could not be judged", "warn"),
+    "first run": ("First run", "calm"),
+    "regression": ("Regression", "bad"),
+    "drift": ("Drift, but no regression shown", "warn"),
+    "improvement": ("Improvement", "good"),
+    "no change shown": ("No change shown", "good"),
+}
+"""What the page says of a run, and its colour."""
+WIDTH: Final = 1000
+HEIGHT: Final = 100
+"""The curve's own units: run by run from left to right, and per cent from bottom to top."""
 
 _environment = Environment(
     loader=PackageLoader("libraryfs.evals", "templates"),
@@ -27,50 +30,73 @@ _environment = Environment(
 )
 
 
+class Mark(NamedTuple):
+    """One run in the curve: its place, its 95 % interval, and what is said of it on pointing."""
+
+    x: float
+    y: float
+    low: float
+    high: float
+    name: str
+    drift: bool
+    words: str
+
+
+class Curve(NamedTuple):
+    """The rate over runs, in units of WIDTH and HEIGHT; `pinned` is the baseline's height and name."""
+
+    marks: tuple[Mark, ...]
+    band: str
+    line: str
+    pinned: tuple[float, str] | None
+
+
 def html(report: EvalReport) -> bytes:
     """The page, UTF-8. The same report gives the same bytes."""
-    first, second = two_lines(report)
+    words, tone = VERDICTS[report.conclusion]
     page = _environment.get_template("report.html.jinja").render(
-        report=report, first=first, second=second, curve=curve(report.history) if report.history else None
+        report=report,
+        verdict=words,
+        tone=tone,
+        compared=two_lines(report)[1],
+        at=_second(report.at),
+        failed=[question for question in report.questions if question.outcome != "passed"],
+        passed=[question for question in report.questions if question.outcome == "passed"],
+        flipped=[question for question in report.questions if _flipped(question)],
+        curve=curve(report.history) if len(report.history) > 1 else None,
+        second=_second,
     )
     return page.encode("utf-8", "replace")
 
 
-def curve(points: tuple[RunPoint, ...]) -> str:
-    """The rate over runs as an SVG element: points with 95 % Wilson intervals, drift in red, the baseline dashed."""
-    style: Any = {"svg.hashsalt": "libraryfs", "svg.fonttype": "none", "font.family": "sans-serif"}
-    with rc_context(style):
-        figure = Figure(figsize=(9, 3.2), layout="constrained")
-        FigureCanvasSVG(figure)
-        _draw(figure.subplots(), points)
-        out = StringIO()
-        figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
-    text = out.getvalue()
-    return text[text.index("<svg") :]  # without the XML prologue, which HTML does not have
+def _flipped(question: QuestionReport) -> bool:
+    return question.before is not None and question.before != question.outcome
 
 
-def _draw(axes: Axes, points: tuple[RunPoint, ...]) -> None:
-    places = list(range(len(points)))
-    rates = [point.pass_rate for point in points]
-    below = [point.pass_rate - point.ci95[0] for point in points]
-    above = [point.ci95[1] - point.pass_rate for point in points]
-    axes.errorbar(places, rates, yerr=[below, above], fmt="o-", color=RATE, ecolor=INTERVAL, capsize=3, zorder=2)
-    drifted = [place for place, point in zip(places, points, strict=True) if point.drift]
-    if drifted:
-        marked = [rates[place] for place in drifted]
-        axes.plot(drifted, marked, "o", color=DRIFT, markersize=9, zorder=3, label="drift")
-    pinned = [point for point in points if point.pinned]
-    for point in pinned:
-        axes.axhline(point.pass_rate, color=PINNED, linestyle="--", zorder=1, label=f"baseline, run {_name(point)}")
-    axes.set_ylim(-0.03, 1.03)
-    axes.set_xlim(-0.5, max(0.5, len(points) - 0.5))
-    step = max(1, len(points) // 15)
-    axes.set_xticks(places[::step], [_name(point) for point in points[::step]])
-    axes.set_xlabel("run")
-    axes.set_ylabel("pass rate")
-    axes.grid(axis="y", color=GRID)
-    if drifted or pinned:
-        axes.legend(loc="lower left", frameon=False)
+def _second(at: str) -> str:
+    """`2026-11-30 22:48:40 UTC` of an ISO 8601 time."""
+    return f"{at[:10]} {at[11:19]} UTC" if len(at) >= 19 else at
+
+
+def curve(points: tuple[RunPoint, ...]) -> Curve:
+    """The runs as marks from left to right, oldest first."""
+    step = WIDTH / len(points)
+    marks = tuple(_mark(point, step * (place + 0.5)) for place, point in enumerate(points))
+    above = " ".join(f"{mark.x:.1f},{mark.high:.1f}" for mark in marks)
+    below = " ".join(f"{mark.x:.1f},{mark.low:.1f}" for mark in reversed(marks))
+    line = " ".join(f"{mark.x:.1f},{mark.y:.1f}" for mark in marks)
+    pinned = next(((_height(point.pass_rate), _name(point)) for point in points if point.pinned), None)
+    return Curve(marks, f"{above} {below}", line, pinned)
+
+
+def _mark(point: RunPoint, x: float) -> Mark:
+    low, high = point.ci95
+    words = f"run {_name(point)}, {_second(point.at)}: {point.passed}/{point.total} passed"
+    return Mark(x, _height(point.pass_rate), _height(low), _height(high), _name(point), point.drift, words)
+
+
+def _height(rate: float) -> float:
+    return HEIGHT * (1 - rate)
 
 
 def _name(point: RunPoint) -> str:

@@ -5,11 +5,11 @@ from typing import Any
 from junitparser import Error, Failure, JUnitXml, TestCase, TestSuite
 
 from libraryfs.evals.render import two_lines
-from libraryfs.evals.report import EvalReport, QuestionReport
+from libraryfs.evals.report import EvalReport, FailOn, QuestionReport
 
 
-def junit(report: EvalReport) -> bytes:
-    """The XML document, UTF-8."""
+def junit(report: EvalReport, fail_on: FailOn = "regression") -> bytes:
+    """The XML document, UTF-8. The case of the whole run fails where `fail_on` says so."""
     xml = JUnitXml(f"libraryfs eval {_xml(report.ring)}")
     suite = TestSuite(_xml(report.path))
     suite.timestamp = report.at
@@ -18,7 +18,7 @@ def junit(report: EvalReport) -> bytes:
             suite.add_property(name, _xml(str(value).lower() if isinstance(value, bool) else str(value)))
     suite.add_testcases([_case(report, question) for question in report.questions])  # at once: each adding counts all
     xml.add_testsuite(suite)
-    xml.add_testsuite(_whole(report))
+    xml.add_testsuite(_whole(report, fail_on))
     xml.update_statistics()  # type: ignore[no-untyped-call]
     data: bytes = xml.tostring()  # type: ignore[no-untyped-call]
     return data
@@ -33,6 +33,8 @@ def _properties(report: EvalReport) -> dict[str, Any]:
         "drift_detected": report.drift_detected,
         "drift_significant": report.drift_significant,
         "drift_comparable": report.drift_comparable,
+        "conclusion": report.conclusion,
+        "p_drop": report.paired.p_drop if report.paired else None,
         **{f"model_{name}": model for name, model in report.trace.models.items()},
     }
 
@@ -51,15 +53,15 @@ def _case(report: EvalReport, question: QuestionReport) -> TestCase:
     return case
 
 
-def _whole(report: EvalReport) -> TestSuite:
+def _whole(report: EvalReport, fail_on: FailOn) -> TestSuite:
     """The run as a whole: failed when it drifted or regressed, an error when it could not be finished."""
     suite = TestSuite("drift")
     case = TestCase("no drift against the runs before", classname=_xml(report.path))
     first, second = two_lines(report)
     if report.status == "failed":
         case.result = [Error(_xml(first), "run")]
-    elif report.regressed:
-        case.result = [Failure(_xml(second), "drift")]
+    elif report.fails(fail_on):
+        case.result = [Failure(_xml(second), report.conclusion)]
     case.system_out = _xml("\n".join((first, second, *report.notes)))
     suite.add_testcase(case)
     return suite

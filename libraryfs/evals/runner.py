@@ -13,7 +13,7 @@ from libraryfs.errors import Cancelled, InvalidRequest, ModelError
 from libraryfs.evals import noise, questions
 from libraryfs.evals.asking import Ask, Asker, LibraryWithout
 from libraryfs.evals.assemble import Finished, failed
-from libraryfs.evals.drift import Fingerprint, RunRecord, Verdict
+from libraryfs.evals.drift import Fingerprint, Observation, RunRecord, Verdict
 from libraryfs.evals.judge import ModelJudge
 from libraryfs.evals.load import Loaded, load
 from libraryfs.evals.questions import Repeat
@@ -23,6 +23,7 @@ from libraryfs.evals.score import Outcome, score
 from libraryfs.evals.watch import Failures, watched
 from libraryfs.evals.writeback import THIS, compare_only, write_back
 from libraryfs.library.resolver import Library
+from libraryfs.models import defaults
 from libraryfs.models.cancel import Cancel
 from libraryfs.rows import iso
 from libraryfs.settings import settings
@@ -134,7 +135,7 @@ class _Run:
             return self._failed(at_ns, table, error)
         self.milliseconds["total"] = _since(began)
         reports = questions.reports(self.loaded, table)
-        record = self._record([question.outcome for question in reports], at_ns)
+        record = self._record([question.outcome for question in reports], at_ns, [questions.observed(r) for r in table])
         trace = self._trace(table)
         if not record.total:
             first = next(question.error for question in reports if question.error)
@@ -186,7 +187,7 @@ class _Run:
     def _searched_with(self, model: str) -> str:
         """The embedding model, or "none" where the snapshot has no vectors of it: then keywords are searched."""
         stored = vectors.embedder(self.library.snapshot.db)
-        return model if stored is not None and stored.model == model else "none"
+        return model if stored is not None and stored.is_of(defaults.alike(model), stored.dimension) else "none"
 
     def _ask_all(self) -> Iterator[list[Repeat]]:
         """The repeats of each question, in the order of the set."""
@@ -215,16 +216,19 @@ class _Run:
             self.around.progress(Progress(number, len(pairs), passed, judged))
             yield row
 
-    def _record(self, outcomes: Sequence[Outcome], at_ns: int) -> RunRecord:
+    def _record(
+        self, outcomes: Sequence[Outcome], at_ns: int, observed: Sequence[Observation | None] = ()
+    ) -> RunRecord:
         errors, passed = outcomes.count("error"), outcomes.count("passed")
         asked = self.loaded.evalset.questions
+        kept = observed or [None] * len(asked)
         return RunRecord(
             at=iso(at_ns),
             passed=passed,
             total=len(outcomes) - errors,
             errors=errors,
             fingerprint=self.fingerprint,
-            verdicts=tuple(Verdict.of(q, outcome) for q, outcome in zip(asked, outcomes, strict=True)),
+            verdicts=tuple(Verdict.of(*row) for row in zip(asked, outcomes, kept, strict=True)),
         )
 
     def _failed(self, at_ns: int, table: list[list[Repeat]], error: ModelError) -> EvalReport:

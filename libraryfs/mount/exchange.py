@@ -11,6 +11,7 @@ import trio
 
 from libraryfs.errors import Cancelled, LibraryError
 from libraryfs.mount.control import Call, ControlKind, Stop, render_error
+from libraryfs.mount.processes import Process
 from libraryfs.mount.view import View
 
 log = logging.getLogger(__name__)
@@ -43,10 +44,8 @@ class Exchange:
         self.grown = trio.Event()
         self.stop = Stop()
         self.waiters = 0
-        self.listers: set[int] = set()
+        self.listers: set[Process] = set()
         """Processes that listed the folder since the request came: they walk, they did not come for the answer."""
-        self.writers: set[int] = set()
-        """Processes that wrote the request."""
 
     @property
     def size(self) -> int:

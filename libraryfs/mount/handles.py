@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from libraryfs.mount.control import ControlKind
 from libraryfs.mount.exchange import Exchange
-from libraryfs.mount.sessions import Key
+from libraryfs.mount.processes import Caller
 
 
 @dataclass
@@ -16,11 +16,11 @@ class Reader:
 
 @dataclass
 class Writer:
-    """Opened to write, by path: a request of the session in `key`. Each request that is begun is a new exchange."""
+    """Opened to write, by path: a request of the one who opened it. Each request that is begun is a new exchange."""
 
     kind: ControlKind
-    key: Key
-    pid: int
+    folder: int
+    caller: Caller
     exchange: Exchange | None = None
     refused: bool = False
     """A request was too long: nothing more is taken from this handle."""

@@ -5,7 +5,15 @@ import logging
 
 import pyfuse3
 
+from libraryfs.store.inodes import LARGEST_INO
+
 log = logging.getLogger(__name__)
+
+
+def _is_known(ino: int) -> bool:
+    """Whether the kernel can have heard of this number; of a parent below 0, where shadowed charters stand, it never
+    has, and pyfuse3 raises OverflowError."""
+    return 0 < ino <= LARGEST_INO
 
 
 class KernelCaches:
@@ -19,8 +27,11 @@ class KernelCaches:
         self._ended = True
 
     def forget_name(self, parent: int, name: bytes) -> None:
-        """Drops a name, known or known to be absent, and what is below it. Blocks while its folder is being read."""
-        if not self._ended:
+        """Drops a name, known or known to be absent, and what is below it. Blocks while its folder is being read.
+
+        A number that no folder or file that is shown can have (a shadowed charter's parent) is passed over.
+        """
+        if not self._ended and _is_known(parent):
             try:
                 pyfuse3.invalidate_entry(parent, name)
             except OSError as error:
@@ -28,7 +39,7 @@ class KernelCaches:
 
     def forget_inode(self, ino: int, *, attributes_only: bool = False) -> None:
         """Drops attributes, and pages too. Blocks while a READ of the file waits for its answer."""
-        if not self._ended:
+        if not self._ended and _is_known(ino):
             try:
                 pyfuse3.invalidate_inode(ino, attributes_only)
             except OSError as error:

@@ -12,8 +12,9 @@ import time
 from collections import OrderedDict
 from dataclasses import dataclass
 from itertools import count
-from typing import Final, NamedTuple
+from typing import Final
 
+from libraryfs.mount.asked import Place
 from libraryfs.mount.sessions import FIRST_INO
 
 PRIVATE_INO: Final = FIRST_INO | 1 << 59
@@ -25,13 +26,6 @@ MAX_PROMISES: Final = 256
 PROMISE_SECONDS: Final = 30.0
 """From the thread's last look-up. The kernel comes back at once, or never: when the opener was killed on the way. Among
 many openers its way to `open` is long, and one whose number was withdrawn on it would see ESTALE."""
-
-
-class Place(NamedTuple):
-    """One control file."""
-
-    kind: int
-    folder: int
 
 
 @dataclass

@@ -2,6 +2,7 @@
 
 import os
 import signal
+from collections import OrderedDict
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -12,22 +13,51 @@ ENDING: Final = sum(
 """Signals that end a wait. One that a process dies of shows as SIGKILL, whichever it was; others (SIGCHLD, SIGWINCH,
 the SIGURG and SIGALRM of runtimes) are nobody's wish to stop."""
 
+MAX_ANCESTRY: Final = 64
+MAX_LEADERS: Final = 4096
 
-class Session(NamedTuple):
-    """Whose an answer is: a user and a process session (setsid). `sid` is 0 where the process is not told."""
 
-    uid: int
+class Process(NamedTuple):
+    """A process or a thread. Numbers are given again, so that `start` (clock ticks after boot, 0: not told) is part."""
+
+    pid: int
+    start: int
+
+
+class _Stat(NamedTuple):
+    state: bytes
+    parent: int
     sid: int
+    start: int
 
 
-def session_of(uid: int, pid: int) -> Session:
-    """The session of a process. One that has ended by now is a session of its own."""
-    if pid == 0:
-        return Session(uid, 0)
+def _stat(pid: int) -> _Stat | None:
     try:
-        return Session(uid, os.getsid(pid))
+        text = Path(f"/proc/{pid}/stat").read_bytes()
+        fields = text.rpartition(b")")[2].split()  # the name before it may hold anything
+        return _Stat(fields[0], int(fields[1]), int(fields[3]), int(fields[19]))
+    except (OSError, IndexError, ValueError):
+        return None
+
+
+def process(pid: int) -> Process:
+    """The process, or the thread, that has this number now."""
+    found = _stat(pid)
+    return Process(pid, 0 if found is None else found.start)
+
+
+def is_alive(process: Process) -> bool:
+    """Whether it runs still; one that has ended and that its parent has not yet asked about does not."""
+    found = _stat(process.pid)
+    return found is not None and found.state not in b"ZX" and found.start == process.start
+
+
+def is_single(process: Process) -> bool:
+    """Whether the process has one thread, or none any more."""
+    try:
+        return len(os.listdir(f"/proc/{process.pid}/task")) == 1
     except OSError:
-        return Session(uid, -pid)
+        return True
 
 
 def group_of(pid: int) -> int:
@@ -41,13 +71,95 @@ def group_of(pid: int) -> int:
     return pid
 
 
+def process_of(pid: int) -> Process:
+    """The process that a thread belongs to."""
+    return process(group_of(pid))
+
+
 def parent_of(pid: int) -> int:
     """The parent's number; 0 when it cannot be told."""
-    try:
-        text = Path(f"/proc/{pid}/stat").read_bytes()
-        return int(text.rpartition(b")")[2].split()[1])
-    except (OSError, IndexError, ValueError):
+    found = _stat(pid)
+    return 0 if found is None else found.parent
+
+
+def ancestry(pid: int) -> tuple[Process, ...]:
+    """The thread's process and its ancestors of the same session, the nearest first; never empty."""
+    group = group_of(pid)
+    found = _stat(group)
+    if found is None:
+        return (Process(group, 0),)
+    line = [Process(group, found.start)]
+    while len(line) < MAX_ANCESTRY:
+        above = _stat(found.parent)
+        if above is None or above.sid != found.sid:
+            break
+        line.append(Process(found.parent, above.start))
+        found = above
+    return tuple(line)
+
+
+class Session(NamedTuple):
+    """Whose an answer is: a user and a process session (setsid). `sid` is 0 where the process is not told.
+
+    `start` is that of the session's leader.
+    """
+
+    uid: int
+    sid: int
+    start: int = 0
+
+
+class Caller(NamedTuple):
+    """Who asks or reads: its session, its thread, and its process with the ancestors of that in the session."""
+
+    session: Session
+    thread: Process
+    line: tuple[Process, ...]
+
+    @property
+    def process(self) -> Process:
+        """The caller's own process."""
+        return self.line[0]
+
+
+NOBODY: Final = Process(0, 0)
+
+
+class Callers:
+    """Tells who calls. Remembers when leaders started: one that has ended cannot be asked, and its session lives on."""
+
+    def __init__(self) -> None:
+        self._leaders: OrderedDict[tuple[int, int], int] = OrderedDict()
+
+    def caller(self, uid: int, pid: int) -> Caller:
+        """The caller of a request. One that has ended by now is a session of its own."""
+        if pid == 0:
+            return Caller(Session(uid, 0), NOBODY, (NOBODY,))
+        return Caller(self.session(uid, pid), process(pid), ancestry(pid))
+
+    def session(self, uid: int, pid: int) -> Session:
+        """The session of a process."""
+        sid = sid_of(pid)
+        if sid <= 0:
+            return Session(uid, sid)
+        leader = _stat(sid)
+        if leader is None:  # the number stays taken as long as the session has a process
+            return Session(uid, sid, self._leaders.get((uid, sid), 0))
+        self._leaders[uid, sid] = leader.start
+        self._leaders.move_to_end((uid, sid))
+        if len(self._leaders) > MAX_LEADERS:
+            self._leaders.popitem(last=False)
+        return Session(uid, sid, leader.start)
+
+
+def sid_of(pid: int) -> int:
+    """The number of a process's session; 0 where the process is not told, its negative number where it has ended."""
+    if pid == 0:
         return 0
+    try:
+        return os.getsid(pid)
+    except OSError:
+        return -pid
 
 
 def is_ending(pid: int) -> bool:

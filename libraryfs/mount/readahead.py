@@ -64,6 +64,10 @@ class ReadAhead:
         else:
             self._open.pop(ino, None)
 
+    def open_now(self) -> list[int]:
+        """The inode numbers of content files that are open. From any thread."""
+        return list(self._open)
+
     def read(self, entry: Entry, library: Library) -> None:
         """The kernel had to ask for the start of a file: the sign that its folder is cold."""
         run = self._runs.get(entry.parent)

@@ -69,13 +69,14 @@ async def _serve(
     controls = Controls(
         control_kinds(str(options.mountpoint)), view, runner, waiting, attributes, shared=options.allow_other
     )
-    content = Content(view, ReadAhead(kernel.push), Warming(view))
+    ahead = ReadAhead(kernel.push)
+    content = Content(view, ahead, Warming(view))
 
-    def forget_answers() -> None:
+    def forget_answers(_hidden: frozenset[int] | None) -> None:
         answerer.end()
         controls.outdate()
 
-    refresh = Refresh(view, kernel, settings().refresh_ms / 1000, forget_answers)
+    refresh = Refresh(view, kernel, settings().refresh_ms / 1000, forget_answers, ahead.open_now)
     with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1) as signals:
         connected = trio.Event()
         _mount(options, Operations(view, content, controls, attributes, requests, connected.set))
@@ -86,6 +87,7 @@ async def _serve(
                 nursery.start_soon(answerer.run)
                 nursery.start_soon(_greet, options, connected, ready)
                 nursery.start_soon(refresh.run)
+                nursery.start_soon(refresh.watch)
                 nursery.start_soon(_sweep, controls)
                 nursery.start_soon(_heed, signals, requests, nursery.cancel_scope)
                 gc.collect()

@@ -24,14 +24,30 @@ class View:
         self._lock = threading.Lock()
         self._idle: list[Library] = []
         self.identity = self.identity_now()
+        self.is_held_back = False
         self._library: Library | None = self._open()
 
     @property
     def library(self) -> Library:
-        """The loop's own Library. Raises SnapshotError while another file is in the snapshot's place that is none."""
+        """The loop's own Library. Raises SnapshotError while another file is in the snapshot's place that is none, and
+        while the mount is held back."""
+        self._check_held_back()
+        return self.unguarded
+
+    @property
+    def unguarded(self) -> Library:
+        """The same also while the mount is held back: for the refresh, whose end that waits for."""
         if self._library is None:
             raise SnapshotError(f"{self.path}: was replaced by a file that cannot be used")
         return self._library
+
+    def hold_back(self, held: bool) -> None:
+        """Whether nothing is to be read: what the kernel remembers cannot be brought up to date."""
+        self.is_held_back = held
+
+    def _check_held_back(self) -> None:
+        if self.is_held_back:
+            raise SnapshotError(f"{self.path}: the mount cannot keep up with its changes; see the mount's log")
 
     def _open(self) -> Library:
         return Library(Snapshot.open(self.path), self.principal)
@@ -50,8 +66,11 @@ class View:
         return self._library is not None
 
     @contextmanager
-    def borrow(self) -> Iterator[Library]:
-        """A Library for the calling thread alone, as long as the block lasts. Raises SnapshotError."""
+    def borrow(self, *, guarded: bool = True) -> Iterator[Library]:
+        """A Library for the calling thread alone, as long as the block lasts. Raises SnapshotError, as `library` does
+        (or as `unguarded`)."""
+        if guarded:
+            self._check_held_back()
         with self._lock:
             library = self._idle.pop() if self._idle else None
             current = self._library

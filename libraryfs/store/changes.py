@@ -1,9 +1,11 @@
 """The change log: what a live mount reads to know what the kernel must forget."""
 
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import apsw
+
+from libraryfs.errors import SnapshotDamaged
 
 
 class Op(IntEnum):
@@ -17,7 +19,7 @@ class Op(IntEnum):
 
 
 class Change(NamedTuple):
-    """One row of the log."""
+    """One row of the log. `parent` is below 0 where the entry stands in no folder that is shown (schema.sql)."""
 
     seq: int
     op: int
@@ -27,18 +29,38 @@ class Change(NamedTuple):
     namespace_id: int | None
 
 
+_COLUMNS = "seq, op, ino, parent, name, namespace_id"
+
+
+def _change(row: tuple[Any, ...]) -> Change:
+    *numbers, name, namespace_id = row
+    if not all(type(number) is int for number in numbers) or type(name) is not bytes:
+        raise SnapshotDamaged(f"row {row[0]!r} of the change log is damaged")
+    if namespace_id is not None and type(namespace_id) is not int:
+        raise SnapshotDamaged(f"row {row[0]!r} of the change log is damaged")
+    return Change._make(row)
+
+
 def latest(db: apsw.Connection) -> int:
     """The newest sequence number that was ever given; 0 in a new snapshot."""
     row = db.execute("SELECT seq FROM sqlite_sequence WHERE name = 'changes'").fetchone()
     return int(row[0]) if row else 0
 
 
-def since(db: apsw.Connection, seq: int, limit: int = 1000) -> list[Change]:
-    """Up to `limit` changes after `seq`, oldest first."""
+def since(db: apsw.Connection, seq: int, last: int, limit: int = 1000) -> list[Change]:
+    """Up to `limit` changes after `seq`, none after `last`, oldest first. Raises SnapshotDamaged."""
     rows = db.execute(
-        "SELECT seq, op, ino, parent, name, namespace_id FROM changes WHERE seq > ? ORDER BY seq LIMIT ?", (seq, limit)
+        f"SELECT {_COLUMNS} FROM changes WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ?", (seq, last, limit)
     )
-    return [Change._make(row) for row in rows]
+    return [_change(row) for row in rows]
+
+
+def access_since(db: apsw.Connection, seq: int, last: int) -> list[Change]:
+    """All grants and revocations after `seq`, none after `last`, oldest first. Raises SnapshotDamaged."""
+    rows = db.execute(
+        f"SELECT {_COLUMNS} FROM changes WHERE op >= 4 AND seq > ? AND seq <= ? ORDER BY seq", (seq, last)
+    )
+    return [_change(row) for row in rows]
 
 
 def is_complete_since(db: apsw.Connection, seq: int) -> bool:

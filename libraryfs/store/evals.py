@@ -28,15 +28,26 @@ class Run(NamedTuple):
     fingerprint: str
 
 
+class StoredVerdict(NamedTuple):
+    """One question of a run: its definition as JSON, passed, failed or error, and its share of matched fragments.
+
+    `share` is (matched, possible, draw); None for an error, and in runs of versions that did not keep it.
+    """
+
+    definition: str
+    outcome: str
+    share: tuple[int, int, str] | None
+
+
 class NewRun(NamedTuple):
-    """A run to store. `verdicts` are (definition, outcome) in the set's order."""
+    """A run to store. `verdicts` are in the set's order."""
 
     at_ns: int
     passed: int
     total: int
     errors: int
     fingerprint: str
-    verdicts: Sequence[tuple[str, str]]
+    verdicts: Sequence[StoredVerdict]
 
 
 class Rate(NamedTuple):
@@ -86,15 +97,22 @@ def every(db: apsw.Connection, ino: int) -> list[Run]:
     return [_run(row) for row in db.execute(f"SELECT {_COLUMNS} FROM eval_runs WHERE ino = ? ORDER BY id", (ino,))]
 
 
-def verdicts(db: apsw.Connection, run_id: int) -> list[tuple[str, str]]:
-    """(definition, outcome) of each question of a run, in the order of the set."""
-    return list(
-        db.execute(
-            "SELECT definition, outcome FROM eval_verdicts JOIN eval_questions ON eval_questions.id = question_id"
-            " WHERE run_id = ? ORDER BY position",
-            (run_id,),
-        )
+def verdicts(db: apsw.Connection, run_id: int) -> list[StoredVerdict]:
+    """The verdict on each question of a run, in the order of the set."""
+    rows = db.execute(
+        "SELECT position, definition, outcome FROM eval_verdicts JOIN eval_questions ON eval_questions.id = question_id"
+        " WHERE run_id = ? ORDER BY position",
+        (run_id,),
     )
+    shares = _shares(db, run_id)
+    return [StoredVerdict(definition, outcome, shares.get(position)) for position, definition, outcome in rows]
+
+
+def _shares(db: apsw.Connection, run_id: int) -> dict[int, tuple[int, int, str]]:
+    if not db.execute("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'eval_shares'").get:
+        return {}  # an older snapshot, opened for reading
+    rows = db.execute("SELECT position, matched, possible, draw FROM eval_shares WHERE run_id = ?", (run_id,))
+    return {position: (matched, possible, draw) for position, matched, possible, draw in rows}
 
 
 def latest_summary(db: apsw.Connection, ino: int) -> str | None:
@@ -126,15 +144,19 @@ def add(db: apsw.Connection, item: workspace.Item, run: NewRun) -> int:
     run_id = db.last_insert_rowid()
     db.executemany(
         "INSERT OR IGNORE INTO eval_questions (ino, definition) VALUES (?, ?)",
-        [(item.ino, definition) for definition, _ in run.verdicts],
+        [(item.ino, verdict.definition) for verdict in run.verdicts],
     )
     db.executemany(
         "INSERT INTO eval_verdicts (run_id, position, question_id, outcome)"
         " SELECT ?, ?, id, ? FROM eval_questions WHERE ino = ? AND definition = ?",
         [
-            (run_id, position, outcome, item.ino, definition)
-            for position, (definition, outcome) in enumerate(run.verdicts)
+            (run_id, position, verdict.outcome, item.ino, verdict.definition)
+            for position, verdict in enumerate(run.verdicts)
         ],
+    )
+    db.executemany(
+        "INSERT INTO eval_shares (run_id, position, matched, possible, draw) VALUES (?, ?, ?, ?, ?)",
+        [(run_id, position, *verdict.share) for position, verdict in enumerate(run.verdicts) if verdict.share],
     )
     written = {RATE: run.passed / run.total, TOTAL: run.total, AT: iso(run.at_ns)}
     workspace.set_metadata(db, item.ino, {**item.metadata, **written})

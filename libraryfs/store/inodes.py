@@ -12,6 +12,7 @@ from libraryfs.paths import AGENT_SECTION, SECTIONS
 
 ROW_BITS: Final = 48
 ENTRY_BITS: Final = 60
+LARGEST_INO: Final = (1 << ENTRY_BITS) - 1
 _ROW_MASK: Final = (1 << ROW_BITS) - 1
 
 

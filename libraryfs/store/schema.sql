@@ -143,6 +143,16 @@ CREATE TABLE IF NOT EXISTS eval_verdicts (
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS eval_verdicts_question ON eval_verdicts (question_id);
 
+-- A question's share of matched fragments over its repeats. Not there for errors, and for runs before this table was.
+CREATE TABLE IF NOT EXISTS eval_shares (
+    run_id   INTEGER NOT NULL REFERENCES eval_runs (id) ON DELETE CASCADE,
+    position INTEGER NOT NULL,                       -- as in eval_verdicts
+    matched  INTEGER NOT NULL,
+    possible INTEGER NOT NULL,
+    draw     TEXT NOT NULL,                          -- names the answers; runs that reuse answers share it
+    PRIMARY KEY (run_id, position)
+) WITHOUT ROWID;
+
 CREATE TRIGGER IF NOT EXISTS eval_set_removed AFTER DELETE ON items BEGIN
     DELETE FROM eval_runs WHERE ino = OLD.ino;
     DELETE FROM eval_questions WHERE ino = OLD.ino;

@@ -5,7 +5,7 @@ not read the others, and `folder` (the inode number of the parent) picks a secti
 """
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from typing import Final, NamedTuple
 
 import apsw
@@ -18,15 +18,22 @@ VECTORS_IN_BLOCK: Final = 128
 """vec0's chunk_size: it reserves and reads whole blocks for each namespace. 1024 (its default) is a tenth faster to
 search where there are many vectors, and costs an agent of ten memories 1.5 MB instead of 0.2 MB."""
 
+_AND: Final = ", "
+"""Between the models of an EmbedderRecord."""
+
 _MOST: Final = 4096
 """The largest k that vec0 takes."""
 
 
 class EmbedderRecord(NamedTuple):
-    """The embedder whose vectors a snapshot holds."""
+    """The embedder whose vectors a snapshot holds; of several that may share one, all that made some: "A, B"."""
 
     model: str
     dimension: int
+
+    def is_of(self, alike: Set[str], dimension: int) -> bool:
+        """Whether vectors of one of these models may be added, and questions asked with it."""
+        return self.dimension == dimension and alike >= set(self.model.split(_AND))
 
 
 class Passage(NamedTuple):
@@ -52,10 +59,13 @@ def embedder(db: apsw.Connection) -> EmbedderRecord | None:
     return EmbedderRecord(*row) if row else None
 
 
-def check_embedder(db: apsw.Connection, model: str, dimension: int) -> None:
-    """Raises ModelUnavailable, with the cure, when the snapshot's vectors come from another model."""
+def check_embedder(db: apsw.Connection, model: str, dimension: int, alike: Set[str] = frozenset()) -> None:
+    """Raises ModelUnavailable, with the cure, when the snapshot's vectors come from another model.
+
+    `alike` are the models whose vectors may be searched and stored with this one's.
+    """
     stored = embedder(db)
-    if stored is not None and stored != (model, dimension):
+    if stored is not None and not stored.is_of({model, *alike}, dimension):
         raise ModelUnavailable(
             f"the library's vectors come from the embedding model {stored.model} (dimension {stored.dimension}), and"
             f" {model} (dimension {dimension}) is set: set the first again (LIBRARYFS_EMBEDDER), or make all vectors"
@@ -63,20 +73,24 @@ def check_embedder(db: apsw.Connection, model: str, dimension: int) -> None:
         )
 
 
-def start(db: apsw.Connection, model: str, dimension: int, *, anew: bool = False) -> None:
+def start(
+    db: apsw.Connection, model: str, dimension: int, alike: Set[str] = frozenset(), *, anew: bool = False
+) -> None:
     """Makes the snapshot ready for vectors of this model; with `anew`, those that it has are dropped and queued.
 
-    In a transaction. Raises ModelUnavailable when it has another model's.
+    In a transaction. Raises ModelUnavailable when it has another model's, and that is not among those `alike`.
     """
     stored = embedder(db)
-    if stored == (model, dimension) and not anew:
+    if stored is not None and stored.is_of({model, *alike}, dimension) and not anew:
+        made_by = sorted({*stored.model.split(_AND), model})
+        db.execute("UPDATE embedder SET model = ?1 WHERE model <> ?1", (_AND.join(made_by),))
         return
     if anew:
         db.execute("DROP TABLE IF EXISTS vectors; DROP TRIGGER IF EXISTS passages_removed")
         db.execute("DROP TRIGGER IF EXISTS passages_moved; DROP TRIGGER IF EXISTS search_moved")
         db.execute("DELETE FROM embedded; DELETE FROM passages; DELETE FROM embedder")
     else:
-        check_embedder(db, model, dimension)
+        check_embedder(db, model, dimension, alike)
     db.execute(
         "CREATE VIRTUAL TABLE vectors USING vec0(namespace_id integer partition key, folder integer,"
         f" embedding float[{int(dimension)}] distance_metric=cosine, chunk_size={VECTORS_IN_BLOCK})"

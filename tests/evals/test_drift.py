@@ -36,7 +36,7 @@ def test_nothing_changed() -> None:
     found = compare(_run(_numbered(17, 20)), _run(_numbered(17, 20)))
     assert (found.detected, found.direction, found.difference) == (False, None, 0)
     assert (found.comparable, found.reasons, found.flips, found.p_value) == (True, (), (), 1)
-    assert not found.is_regression
+    assert not found.fell_significantly
 
 
 def test_exactly_five_points_are_no_drift() -> None:
@@ -50,9 +50,9 @@ def test_a_fall_that_shows() -> None:
     assert (found.detected, found.direction, found.worse, found.better) == (True, "down", 6, 0)
     assert found.p_value == 0.03125
     assert found.significant
-    assert found.is_regression
+    assert found.fell_significantly
     back = compare(_run(_numbered(12, 20)), _run(_numbered(18, 20)))
-    assert (back.detected, back.direction, back.significant, back.is_regression) == (True, "up", True, False)
+    assert (back.detected, back.direction, back.significant, back.fell_significantly) == (True, "up", True, False)
 
 
 def test_same_rate_other_questions() -> None:

@@ -34,7 +34,7 @@ def test_text(world: World) -> None:
     assert shown.startswith(
         f"{RING}/workspace/{SET}: 8/10 passed (0.80, 95 % interval 0.49 to 0.94), run 2, 2023-11-15T"
     )
-    assert "\ndrift: down 0.20 from 10/10 of run 1; McNemar p = 0.5, not significant\n" in shown
+    assert "\ndrift: down 0.20 from 10/10 of run 1; McNemar p = 0.5, not significant; no change shown by the" in shown
     assert "\nflipped:\n  passed → failed  What is 1?\n" in shown
     assert "\n  line 4  answer missed  What is 1?\n      not said: value 1\n      answer: something else\n" in shown
     assert "\n      [1] /mnt/library/ring/dev/skills/m1.md\n" in shown
@@ -71,7 +71,7 @@ def test_junit(world: World) -> None:
     world.wrong = {1}
     text = set_text() + '\n## Of what is absent, <1> & "2"?\n- value 1\npaths: /ring/absent\n'
     world.rewrite(text)
-    data = report_junit.junit(world.run(cache=False))
+    data = report_junit.junit(world.run(cache=False), "drift")
     root = ElementTree.fromstring(data)
     assert root.tag == "testsuites"
     assert (root.get("tests"), root.get("failures"), root.get("errors")) == ("12", "2", "1")

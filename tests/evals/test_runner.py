@@ -25,7 +25,7 @@ def test_a_first_run(world: World) -> None:
     assert (found.drift_detected, found.drift, found.drift_significant, found.drift_comparable) == (None,) * 4
     assert found.flips == ()
     assert found.written
-    assert found.exit_code == 0
+    assert found.exit_code() == 0
     assert [q.question for q in found.questions if q.outcome == "failed"] == ["What is 3?"]
     assert found.questions[3].miss == "answer"
     assert found.questions[2].fragments[0].how == "substring"
@@ -59,9 +59,16 @@ def test_drift_against_the_run_before(world: World) -> None:
     assert found.questions[1].before == "passed"
     assert found.questions[1].history == ("passed", "failed")
     assert [point.drift for point in found.history] == [False, True]
-    assert found.exit_code == 1
+    assert found.paired is not None
+    assert (found.paired.runs, found.paired.questions, found.paired.p_drop) == ((1,), 10, 0.5)
+    assert (found.conclusion, found.exit_code(), found.exit_code("drift"), found.exit_code("never")) == (
+        "drift",
+        0,
+        1,
+        0,
+    )
     again = world.run(cache=False)
-    assert (again.drift_detected, again.exit_code) == (False, 0)
+    assert (again.drift_detected, again.exit_code()) == (False, 0)
 
 
 def test_a_rate_that_came_with_an_import(world: World) -> None:
@@ -222,7 +229,7 @@ def test_paths_that_are_hidden_or_absent_are_errors_outside_n(world: World) -> N
         "## Of what is absent, 1?\n- value 1\npaths: /ring/absent\n"
     )
     found = world.run()
-    assert (found.passed, found.total, found.errors, found.exit_code) == (3, 3, 2, 2)
+    assert (found.passed, found.total, found.errors, found.exit_code()) == (3, 3, 2, 2)
     hidden, absent = found.questions[3:]
     assert hidden.error is not None
     assert absent.error is not None
@@ -236,7 +243,7 @@ def test_nothing_but_errors_is_a_failed_run(world: World) -> None:
     before = world.stored()
     found = world.run()
     assert (found.status, found.total, found.errors, found.pass_rate, found.written) == ("failed", 0, 1, None, False)
-    assert found.exit_code == 2
+    assert found.exit_code() == 2
     assert world.stored() == before
 
 
@@ -278,7 +285,7 @@ def test_the_model_dying_at_question_seven(world: World) -> None:
     found = world.run(models=Models(None, _Dying(7)), llm_judge=False)
     assert (found.status, found.total, len(found.questions)) == ("failed", 6, 6)
     assert found.error == "question 7 of 10: LIBRARY_MODEL_CRASHED: the language model's process died"
-    assert (found.written, found.exit_code, found.drift_detected) == (False, 2, None)
+    assert (found.written, found.exit_code(), found.drift_detected) == (False, 2, None)
     assert world.stored() == before
 
 

@@ -76,5 +76,9 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     assert embedder is not None
     with pytest.raises(ModelUnavailable, match=r"llama_cpp: pip install 'libraryfs\[models\]'"):
         model.count_tokens(["a"], Cancel())
-    with pytest.raises(ModelUnavailable, match=r"sentence_transformers: pip install 'libraryfs\[models\]'"):
+    with pytest.raises(ModelUnavailable, match=r"onnxruntime: pip install libraryfs$"):
         embedder.embed(["a"], Cancel())
+    mine = factory.embedder(Settings(embedder="/a/folder"))
+    assert mine is not None
+    with pytest.raises(ModelUnavailable, match=r"sentence_transformers: pip install 'libraryfs\[models\]'"):
+        mine.embed(["a"], Cancel())

@@ -155,7 +155,7 @@ def test_a_truncated_model_file(tmp_path: Path, cut: int, words: str) -> None:
 
 
 def test_weights_of_an_embedder_that_are_truncated(tmp_path: Path) -> None:
-    source = defaults.EMBEDDER.find()
+    source = defaults.RELEASED_EMBEDDER.find()
     for path in source.rglob("*"):
         target = tmp_path / path.relative_to(source)
         if path.is_dir():

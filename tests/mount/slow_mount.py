@@ -3,6 +3,7 @@
 import subprocess
 import time
 from pathlib import Path
+from typing import Any
 
 from tests.mount.live import Live
 
@@ -10,10 +11,10 @@ from tests.mount.live import Live
 class Slow(Live):
     """A mount with `.slow`."""
 
-    def __init__(self, snapshot: Path, point: Path) -> None:
+    def __init__(self, snapshot: Path, point: Path, **options: Any) -> None:
         self.noted = point.with_name("noted")
         self.noted.touch()
-        super().__init__(snapshot, point, environment={"SLOW_LOG": str(self.noted)})
+        super().__init__(snapshot, point, environment={"SLOW_LOG": str(self.noted)}, **options)
 
     @property
     def notes(self) -> str:

@@ -63,12 +63,13 @@ def test_each_tool_reads_the_answer_whole(live: Slow, tool: str, tmp_path: Path)
 
 
 def test_nothing_asked_is_empty_and_starts_nothing(live: Slow, tmp_path: Path) -> None:
-    """Reading it, in whatever way."""
+    """Reading it, in whatever way, where no session has asked."""
     before = live.notes
     for tool in TOOLS:
-        said = sh(tool.format(out=tmp_path / "out"), live.point, session=True, check=False)
+        said = sh(tool.format(out=tmp_path / "out"), live.point / "ring/dev/skills", session=True, check=False)
         assert said.strip() == ""
-    assert sh("stat -c '%s %F' .slow ring/.slow ring/dev/skills/.slow", live.point).count("0 regular empty file") == 3
+    stat = "stat -c '%s %F' skills/.slow policies/.slow charter/.slow"
+    assert sh(stat, live.point / "ring/dev", session=True) == "0 regular empty file\n" * 3
     assert live.notes == before
 
 

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from libraryfs.mount.privates import MAX_PROMISES, PRIVATE_INO, PROMISE_SECONDS, Place, Privates
+from libraryfs.mount.asked import Place
+from libraryfs.mount.privates import MAX_PROMISES, PRIVATE_INO, PROMISE_SECONDS, Privates
 
 HERE, THERE = Place(1, 5), Place(2, 5)
 

@@ -1,12 +1,17 @@
-"""Imports, renames, deletions, grants and revokes under a live mount, against plain folders as the model."""
+"""Imports, renames, deletions, grants and revokes under a live mount, against plain folders as the model.
+
+With rows that have no file (edges, orphans) and charters, of which only the newest stands in a folder.
+"""
 
 import os
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import ClassVar
 
+import apsw
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -21,7 +26,9 @@ from hypothesis.stateful import (
 
 from libraryfs.ingest.importer import import_source
 from libraryfs.paths import SECTIONS
-from libraryfs.store import access, namespaces
+from libraryfs.rows import MemoryRow, WorkspaceRow
+from libraryfs.store import access, bodies, edges, memory, namespaces, workspace
+from libraryfs.store.namespaces import Namespace
 from libraryfs.store.snapshot import Snapshot
 from tests.mount.live import Live
 
@@ -29,6 +36,7 @@ RINGS = ("one", "two")
 NAMES = st.sampled_from(["a", "b", "c.md", "d e", "ü", "日本.txt", "-x"])
 TREES = st.sampled_from(["workspace", "artifacts"])
 SECTION = st.sampled_from(["workspace", "artifacts", "decisions"])
+CHARTERS = st.sampled_from(["c1", "c2", "c3"])
 CONTENT = st.binary(max_size=300) | st.integers(0, 3).map(lambda size: b"z" * (size * 100_000))
 WITHIN_SECONDS = 3  # the promise is 1 s; a machine that does other things may be late, never wrong
 
@@ -62,6 +70,8 @@ class LiveMount(RuleBasedStateMachine):
         self.root = self.work / f"run-{self.runs}"
         self.prefix = f"r{self.runs}-"
         self.granted: set[str] = set()
+        self.moment = 1_600_000_000
+        self.charters: dict[str, dict[str, tuple[int, bytes]]] = {ring: {} for ring in RINGS}
         for ring in RINGS:
             for section in ("workspace", "artifacts", "decisions"):
                 (self.root / ring / section).mkdir(parents=True)
@@ -116,10 +126,47 @@ class LiveMount(RuleBasedStateMachine):
         self.change_access(access.revoke, ring)
         self.granted.discard(ring)
 
-    def change_access(self, change: Callable[..., bool], ring: str) -> None:
+    @rule(ring=st.sampled_from(RINGS), charter=CHARTERS, content=CONTENT, older=st.booleans())
+    def write_charter(self, ring: str, charter: str, content: bytes, older: bool) -> None:
+        self.moment += 1
+        at = self.moment - 1_000_000 if older else self.moment
+        self.charters[ring][charter] = at, content
+        with self.writing(ring) as (db, namespace):
+            row = MemoryRow(
+                namespace=namespace.path, id=charter, memory_type="charter", title=charter, content="", updated_at=at
+            )
+            memory.upsert(db, namespace, row, bodies.of_bytes(content), None, at)
+
+    @rule(ring=st.sampled_from(RINGS), charter=CHARTERS)
+    def delete_charter(self, ring: str, charter: str) -> None:
+        if self.charters[ring].pop(charter, None):
+            with self.writing(ring) as (db, namespace):
+                found = memory.find(db, namespace.id, charter)
+                assert found is not None
+                memory.delete(db, namespace, found.ino)
+
+    @rule(ring=st.sampled_from(RINGS), content=CONTENT)
+    def write_an_orphan(self, ring: str, content: bytes) -> None:
+        with self.writing(ring) as (db, namespace):
+            row = WorkspaceRow(
+                namespace=namespace.path, id="orphan", parent_id="no such row", name="orphan", content=""
+            )
+            workspace.upsert(db, namespace, row, bodies.of_bytes(content), None, 1)
+
+    @rule(ring=st.sampled_from(RINGS), charter=CHARTERS)
+    def write_an_edge(self, ring: str, charter: str) -> None:
+        with self.writing(ring) as (db, namespace):
+            edges.put(db, edges.Edge(namespace.id, charter, "supersedes", namespace.id, "no such row"), None)
+
+    @contextmanager
+    def writing(self, ring: str) -> Iterator[tuple[apsw.Connection, Namespace]]:
         with Snapshot.open(self.snapshot_path, write=True) as snapshot, snapshot.transaction() as db:
             namespace = namespaces.find(db, "ring", self.prefix + ring)
             assert namespace is not None
+            yield db, namespace
+
+    def change_access(self, change: Callable[..., bool], ring: str) -> None:
+        with self.writing(ring) as (db, namespace):
             change(db, "me", namespace)
 
     def choose(self, ring: str, section: str, pick: int) -> list[Path]:
@@ -138,6 +185,9 @@ class LiveMount(RuleBasedStateMachine):
             for path, content in tree_of(self.root / ring).items():
                 if content is not None or not path.startswith("artifacts/") or self.holds_a_file(ring, path):
                     expected[f"{self.prefix}{ring}/{path}"] = content
+            if charters := self.charters[ring]:
+                newest = max(charters, key=lambda charter, known=charters: (known[charter][0], charter))  # type: ignore[misc]
+                expected[f"{self.prefix}{ring}/charter/{newest}.md"] = charters[newest][1]
         deadline = time.monotonic() + WITHIN_SECONDS
         while True:
             try:

@@ -167,7 +167,8 @@ def test_every_command_exists_with_its_options(name: str, command: str) -> None:
     assert words[0] in COMMANDS, command
     chosen = main.get_command(context, words[0])
     assert chosen is not None
-    known |= {option for parameter in chosen.params for option in parameter.opts}
+    used = chosen.make_context(words[0], words[1:2], context, resilient_parsing=True).command  # `eval new`
+    known |= {option for parameter in used.params for option in parameter.opts}
     for word in words[1:]:
         if word.startswith("--"):
             assert word.strip(".,;") in known, command
