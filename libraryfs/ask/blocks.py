@@ -158,7 +158,9 @@ class _Blocks:
             return
         if node.kind == "quote" and any(child.kind != "paragraph" for child in node.children):
             yield from self.of(node.children, headings, lead)
-        elif self._words(lead, (node.start, node.end)) <= MAX_WORDS and (node.kind != "table" or len(node.children) < 8):
+        elif self._words(lead, (node.start, node.end)) <= MAX_WORDS and (
+            node.kind != "table" or len(node.children) < 8
+        ):
             yield Block(_KINDS[node.kind], node.start, node.end, lead, headings)
         else:
             part: Callable[[Node, tuple[str, ...], Span | None], Iterator[Block]] = {
@@ -211,7 +213,7 @@ class _Blocks:
             yield Block(_KINDS[node.kind], first, last, lead, headings)
 
     def _runs(self, pieces: Sequence[Span], room: int) -> Iterator[Span]:
-        """Neighbouring pieces joined to about equal runs of at most `room` words; a longer piece is cut between words."""
+        """Neighbours joined to about equal runs of at most `room` words; a longer piece is cut between words."""
         sizes = [self._words(piece) for piece in pieces]
         if not pieces:
             return

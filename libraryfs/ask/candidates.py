@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from libraryfs.ask import terms as lexicon
-from libraryfs.ask.blocks import Block, Span
+from libraryfs.ask.blocks import Block
 from libraryfs.ask.evidence import Evidence
 from libraryfs.ask.passages import Reading
 from libraryfs.models.cancel import Cancel
@@ -35,7 +35,7 @@ W_PLACE: Final = 0.15
 LAST_PLACE: Final = 5
 NOT_EMBEDDED: Final = 1.0
 """A block without a cosine of its own stands behind those that have one."""
-WORDS_ALONE: Final = 3.0
+WORDS_ALONE: Final = 2.0
 """Where there are no vectors, coverage is weighed up, so that scores are as far apart as they are with them."""
 MAX_EMBEDDED: Final = 8
 BELOW_NEAR: Final = 0.05
@@ -53,6 +53,8 @@ class Candidate(NamedTuple):
     """Coverage of the question by the block's words."""
     all: float
     """Coverage by those of title and headings too."""
+    headed: float
+    """Coverage by title and headings alone."""
     chunk: float
     cosine: float | None
     score: float
@@ -71,11 +73,12 @@ def weigh(question: str, readings: Sequence[Reading]) -> tuple[list[Candidate], 
     for number, (reading, each) in enumerate(zip(readings, held, strict=True)):
         title = reading.item.title
         for block, some in zip(reading.blocks, each, strict=True):
-            above = some.union(lexicon.terms(" ".join((title, *block.headings))))
-            own, every = lexicon.coverage(weights, some), lexicon.coverage(weights, above)
+            above = set(lexicon.terms(" ".join((title, *block.headings))))
+            own, headed = lexicon.coverage(weights, some), lexicon.coverage(weights, above)
+            every = lexicon.coverage(weights, some | above)
             near = _near(block, reading)
             score = W_CHUNK * near + W_OWN * own + W_ALL * every - W_FACTS * (block.kind == "facts")
-            found.append(Candidate(number, reading.item, reading.text, block, own, every, near, None, score))
+            found.append(Candidate(number, reading.item, reading.text, block, own, every, headed, near, None, score))
     return found, weights
 
 

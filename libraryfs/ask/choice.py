@@ -33,18 +33,21 @@ class Answering(NamedTuple):
     start: int
     end: int
     text: str
+    cosine: float | None
+    """The highest cosine of the question and a sentence of the block."""
 
 
 def choose(ranking: Ranking, most: int = MAX_BLOCKS, room: int = MAX_WORDS) -> list[Candidate]:
-    """At most `most` blocks of together at most `room` words, the best first; what replaces a superseded file before it."""
+    """At most `most` blocks of together at most `room` words, the best first, and none of superseded files."""
     chosen: list[Candidate] = []
     said: set[str] = set()
     held: set[str] = set()
     left = list(_current_only(ranking.candidates))
+    least = left[0].score - MARGIN if left else 0.0
     while left and len(chosen) < most:
         best = max(left, key=lambda one: one.score + W_NEW * _new(one, held, ranking.weights))
         left.remove(best)
-        if best.score < ranking.candidates[0].score - MARGIN:
+        if best.score < least:
             break
         text = " ".join(best.text.split()).casefold()
         if any(text in other or other in text for other in said):
@@ -98,9 +101,7 @@ def _fitting(candidate: Candidate, room: int, ranking: Ranking) -> Candidate | N
     lead = 0 if block.lead is None else words(source[slice(*block.lead)])
     if lead > room // 2:
         lead, block = 0, block._replace(lead=None)
-    pieces = [
-        (block.start + one.start, block.start + one.end) for one in split(source[block.start : block.end])
-    ]
+    pieces = [(block.start + one.start, block.start + one.end) for one in split(source[block.start : block.end])]
     best: tuple[float, Block] | None = None
     for first in range(len(pieces)):
         for last in range(len(pieces), first, -1):
@@ -138,9 +139,11 @@ def answering(
         before = some | (held[at - 1] if at else above)
         coverage = lexicon.coverage(ranking.weights, some), lexicon.coverage(ranking.weights, before)
         scores.append(W_COVERAGE * coverage[0] + W_BEFORE * coverage[1])
-    if vector is not None and embedder is not None and len(found) > 1:
+    nearest = None
+    if vector is not None and embedder is not None:
         first = sorted(range(len(found)), key=lambda at: -scores[at])[:MAX_SENTENCES]
         cosines = cosines_with(vector, [found[at].text for at in first], embedder, cancel)
+        nearest = max(cosines)
         for at, cosine in zip(first, cosines, strict=True):
             scores[at] += cosine
         for at in set(range(len(found))) - set(first):
@@ -148,4 +151,4 @@ def answering(
     best = found[max(range(len(found)), key=lambda at: scores[at])]
     text = fit(best.text, ranking.weights, SENTENCE_WORDS)
     start = source.index(text, best.start)
-    return Answering(start, start + len(text), text)
+    return Answering(start, start + len(text), text, nearest)

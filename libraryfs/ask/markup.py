@@ -6,6 +6,7 @@ conversions are those that blocks need (headings, code, lists, tables), not thos
 
 import re
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Final
 
 _REST_MARK: Final = re.compile(r"^\.\. |::$|^:[\w -]+:`|``[^`\n]+``", re.MULTILINE)
@@ -54,7 +55,7 @@ def _underlined(lines: Sequence[str]) -> bool:
     """Whether a heading is underlined with what Markdown does not know."""
     return any(
         (found := _UNDERLINE.match(below)) and found[1] not in "=-`~*_" and _is_title(above, below)
-        for above, below in zip(lines, lines[1:], strict=False)
+        for above, below in pairwise(lines)
     )
 
 
@@ -176,7 +177,13 @@ def _org(lines: Sequence[str]) -> list[str]:
         elif block or re.match(r"^\s*(?:#\+|:[\w-]+:\s*|# )", line):
             made.append("")
         else:
-            made.append(re.sub(r"^\|[-+]+\|?$", lambda found: found[0].replace("+", "|"), line.strip() if line.lstrip().startswith("|") else line))
+            made.append(
+                re.sub(
+                    r"^\|[-+]+\|?$",
+                    lambda found: found[0].replace("+", "|"),
+                    line.strip() if line.lstrip().startswith("|") else line,
+                )
+            )
     return made
 
 

@@ -22,8 +22,50 @@ _BOLD_LINE: Final = re.compile(r"^(?:\*\*|__)([^*_\n]{2,80}?)[:.]?(?:\*\*|__):?$
 
 _TABLES: Final = frozenset({"csv", "tsv"})
 _CODES: Final = frozenset(
-    "py pyi js jsx ts tsx go rs c h cc cpp hpp java kt swift rb php pl lua sh bash zsh fish ps1 sql css scss xml toml ini"
-    " cfg conf json jsonl yaml yml proto lock log diff patch".split()
+    [
+        "py",
+        "pyi",
+        "js",
+        "jsx",
+        "ts",
+        "tsx",
+        "go",
+        "rs",
+        "c",
+        "h",
+        "cc",
+        "cpp",
+        "hpp",
+        "java",
+        "kt",
+        "swift",
+        "rb",
+        "php",
+        "pl",
+        "lua",
+        "sh",
+        "bash",
+        "zsh",
+        "fish",
+        "ps1",
+        "sql",
+        "css",
+        "scss",
+        "xml",
+        "toml",
+        "ini",
+        "cfg",
+        "conf",
+        "json",
+        "jsonl",
+        "yaml",
+        "yml",
+        "proto",
+        "lock",
+        "log",
+        "diff",
+        "patch",
+    ]
 )
 
 
@@ -126,7 +168,9 @@ def _node(child: SyntaxTreeNode, start: int, end: int, lines: _Lines) -> Node | 
             return Node("code", start, end)
         case "table":
             rows = [row for part in child.children for row in part.children if row.map is not None]
-            return Node("table", start, end, children=tuple(Node("row", *lines.span(*row.map)) for row in rows if row.map))
+            return Node(
+                "table", start, end, children=tuple(Node("row", *lines.span(*row.map)) for row in rows if row.map)
+            )
         case "blockquote":
             return Node("quote", start, end, children=tuple(_nodes(child.children, lines)))
         case "html_block":

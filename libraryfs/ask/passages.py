@@ -1,4 +1,4 @@
-"""Evidence → the text to read for an answer, and its blocks: whole files, and of long ones what is near the question."""
+"""Evidence → the text to read for an answer, in blocks: whole files, and of long ones what is near the question."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -79,10 +79,16 @@ def _reading(library: Library, item: Evidence) -> Reading:
         entry = library.entry(item.ino)
         data = library.read(entry, 0, min(entry.size, LONGEST_BYTES))
     except PathNotFound:  # it went while we were asking
-        return Reading(item, item.excerpt, tuple(blocks(item.excerpt, name)), ((0, len(item.excerpt), item.similarity),))
+        return Reading(
+            item, item.excerpt, tuple(blocks(item.excerpt, name)), ((0, len(item.excerpt), item.similarity),)
+        )
     text = data.decode("utf-8", "replace")
     near = tuple(
-        (len(data[: one.start].decode("utf-8", "replace")), len(data[: one.start + one.length].decode("utf-8", "replace")), one.similarity)
+        (
+            len(data[: one.start].decode("utf-8", "replace")),
+            len(data[: one.start + one.length].decode("utf-8", "replace")),
+            one.similarity,
+        )
         for one in item.near
     )
     if len(data) <= WHOLE_BYTES or not near:
@@ -114,6 +120,10 @@ def _within(text: str, span: Span, name: str) -> list[Block]:
     moved = []
     for block in blocks(text[begin:end], name):
         lead = None if block.lead is None else (begin + block.lead[0], begin + block.lead[1])
-        headings = block.headings if _HEADING.search(text, begin, begin + block.start) else (*(t for _, t in above), *block.headings)
+        headings = (
+            block.headings
+            if _HEADING.search(text, begin, begin + block.start)
+            else (*(t for _, t in above), *block.headings)
+        )
         moved.append(Block(block.kind, begin + block.start, begin + block.end, lead, headings))
     return moved

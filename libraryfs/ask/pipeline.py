@@ -1,7 +1,7 @@
 """request → retrieval → blocks → answer → grounding and shape → result. The one way to ask, for every surface."""
 
 import time
-from collections.abc import Callable, Iterator, Sized
+from collections.abc import Callable, Iterator, Sequence, Sized
 from contextlib import contextmanager
 from typing import Any, Final, Literal, NamedTuple, TypeVar
 
@@ -87,6 +87,7 @@ class _Ask:
         self.writes: bool | None = None
         self.chosen: list[candidates.Candidate] = []
         self.replaced: list[candidates.Candidate] = []
+        self.sentence: choice.Answering | None = None
         self.outlook = bands.Outlook(0.0, {})
 
     def run(self) -> AskResult:
@@ -141,7 +142,12 @@ class _Ask:
             )
             self.chosen = choice.choose(self.ranking)
             self.replaced = choice.replaced(self.ranking, self.chosen)
-        self.outlook = bands.outlook(self.ranking, self.chosen)
+        with self._timed("sentence"):
+            self.sentence = self._find_sentence(self.chosen)
+            # What replaces a file that answers answers too, in whatever words.
+            asked = [*self.replaced[:1], *self.chosen]
+            sentence = self._find_sentence(asked) if self.replaced else self.sentence
+        self.outlook = bands.outlook(self.ranking, asked, sentence)
         self.scores = {name: round(figure, 4) for name, figure in self.outlook.figures.items()}
 
     def _with_embedder(self, make: Callable[[Embedder | None], Made]) -> Made:
@@ -157,20 +163,21 @@ class _Ask:
             self.degraded.append(f"{error}: blocks were ranked by their words")
             return make(None)
 
-    def _sentence(self) -> choice.Answering | None:
-        if not self.chosen:
+    def _find_sentence(self, blocks: Sequence[candidates.Candidate]) -> choice.Answering | None:
+        if not blocks:
             return None
-        with self._timed("sentence"):
-            return self._with_embedder(
-                lambda embedder: choice.answering(
-                    self.chosen[0], self.ranking, self.found.vector, embedder, self.cancel
-                )
-            )
+        first, vector = blocks[0], self.found.vector
+        return self._with_embedder(
+            lambda embedder: choice.answering(first, self.ranking, vector, embedder, self.cancel)
+        )
 
     def _passages(self) -> list[passages.Passage]:
         """The best blocks as they are shown to a language model, those that were chosen first."""
         chosen = {(one.reading, one.block.start) for one in self.chosen}
-        every = [*self.chosen, *(one for one in self.ranking.candidates if (one.reading, one.block.start) not in chosen)]
+        every = [
+            *self.chosen,
+            *(one for one in self.ranking.candidates if (one.reading, one.block.start) not in chosen),
+        ]
         return [passages.passage(one.item, one.source, one.block) for one in every[: 2 * prompt.MAX_BLOCKS]]
 
     def _writer(self) -> LanguageModel | None:
@@ -216,7 +223,7 @@ class _Ask:
                 if self.outlook.band != "answer":
                     return draft._replace(notes=())
         with self._timed("quote"):
-            return answer.quoted(self.chosen, self._sentence(), self.replaced, self._say)
+            return answer.quoted(self.chosen, self.sentence, self.replaced, self._say_blocks)
 
     def _written(self, writer: LanguageModel) -> Draft:
         read = self._passages()
@@ -233,6 +240,9 @@ class _Ask:
 
     def _say(self, text: str) -> None:
         self.tell(TextPiece(text=text))
+
+    def _say_blocks(self, text: str) -> None:
+        self.tell(TextPiece(text=text, quoted=True))
 
     def _answered(self, draft: Draft) -> AskResult:
         self.cut += draft.cut
@@ -257,11 +267,10 @@ class _Ask:
                 "LIBRARY_MODEL_UNAVAILABLE",
                 "a shaped answer needs a language model, and none is set: set LIBRARYFS_LLM",
             )
+        sentence = None if self.sentence is None else " ".join(self.sentence.text.split())
         try:
             with self._timed("generate"):
-                made = shaped.answer(
-                    model, self.request.question, self._passages(), self._sentence_text(), schema, self.cancel
-                )
+                made = shaped.answer(model, self.request.question, self._passages(), sentence, schema, self.cancel)
         except DeadlineExceeded:
             raise
         except ModelError as error:
@@ -286,10 +295,6 @@ class _Ask:
             claims=made.claims if self.request.ground else None,
             by="quote" if made.quoted else "model",
         )
-
-    def _sentence_text(self) -> str | None:
-        found = self._sentence()
-        return None if found is None else " ".join(found.text.split())
 
     def _without_answer(self) -> str:
         return NEAREST if self.chosen and self.outlook.band != "none" else NOT_IN_LIBRARY

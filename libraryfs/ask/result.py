@@ -79,15 +79,15 @@ class AskResult(_Frozen):
     answer: JsonValue = None
     grounding: Grounding = "missing"
     message: str | None = Field(None, description="why `answer` is null, in words")
-    sentence: str | None = Field(None, description="the sentence of the first citation that answers; at most 40 words")
-    confidence: float | None = Field(None, description="how probable it is that what is shown holds the answer, 0 to 1")
-    nearest: tuple[Citation, ...] | None = Field(None, description="where no file answers: the nearest blocks, if any")
     citations: tuple[Citation, ...] = ()
     evidence: tuple[Evidence, ...] = ()
     truncated: bool = Field(False, description="the latency budget was up: evidence only")
     rejected_citations: tuple[str, ...] = Field((), description="handles that the model named and that do not exist")
     claims: tuple[Claim, ...] | None = Field(None, description="with `ground` only")
     conflicts: tuple[str, ...] | None = Field(None, description="what the shown files say differently, in words")
+    sentence: str | None = Field(None, description="the sentence of the first citation that answers; at most 40 words")
+    confidence: float | None = Field(None, description="how probable it is that what is shown holds the answer, 0 to 1")
+    nearest: tuple[Citation, ...] | None = Field(None, description="where no file answers: the nearest blocks, if any")
     error: Failure | None = None
     trace: Trace = Trace()
 
@@ -111,6 +111,8 @@ class TextPiece(_Frozen):
     """Event: more of the answer, already checked. The pieces put together are the answer's text."""
 
     text: str
+    quoted: bool = False
+    """Whole blocks, at the end: a surface that shows them in its own way may pass this over."""
 
 
 Event = EvidenceFound | TextPiece
