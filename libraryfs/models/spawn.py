@@ -65,6 +65,11 @@ class Spawned:
             return "ran out of memory"
         if code == -signal.SIGKILL:
             return "was killed (by somebody, or by the system for lack of memory)"
+        if code == -signal.SIGILL:
+            return (
+                "was built for another processor (SIGILL); install the package of this model again, "
+                "for llama-cpp-python with CMAKE_ARGS=-DGGML_NATIVE=OFF and --no-cache-dir"
+            )
         how = f"died of {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
         return f"{how} ({last[:200]})" if last else how
 

@@ -12,6 +12,7 @@ import ctypes
 import json
 import re
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import llama_cpp
@@ -29,12 +30,35 @@ BATCH = 128
 """Prompt tokens computed in one call. The start that a prompt shares with the last one is kept in whole batches, so
 that a token is always computed in the same company: the same numbers, and at temperature 0 the same text, always."""
 
+_REBUILD = (
+    "build it for any processor: CMAKE_ARGS=-DGGML_NATIVE=OFF pip install --force-reinstall --no-deps --no-cache-dir "
+    "--no-binary llama-cpp-python llama-cpp-python"
+)
+_FLAGS = {
+    "AVX": "avx",
+    "AVX2": "avx2",
+    "F16C": "f16c",
+    "FMA": "fma",
+    "BMI2": "bmi2",
+    "AVX512": "avx512f",
+    "AVX512_VBMI": "avx512vbmi",
+    "AVX512_VNNI": "avx512_vnni",
+    "AVX512_BF16": "avx512_bf16",
+    "AVX_VNNI": "avx_vnni",
+    "AMX_INT8": "amx_int8",
+    "DOTPROD": "asimddp",
+    "MATMUL_INT8": "i8mm",
+    "SVE": "sve",
+}
+"""Features as llama.cpp's `llama_print_system_info` calls them, and as Linux does in /proc/cpuinfo (x86, Arm)."""
+
 
 class LlamaModel:
     """Chat → text and likelihoods."""
 
     def __init__(self, path: str, *, context: int, threads: int) -> None:
         log = _Log()
+        refuse_build(llama_cpp.llama_print_system_info().decode("ascii", "replace"), _processor())
         try:
             self._llama = llama_cpp.Llama(
                 path,
@@ -185,6 +209,30 @@ class LlamaModel:
 
     def _must_abort(self, _: Any = None) -> bool:
         return self._task is not None and self._task.stopped.is_set()
+
+
+def refuse_build(built: str, processor: frozenset[str]) -> None:
+    """Raise `ModelUnavailable`, with the cure, for a build of llama.cpp that would crash on this processor.
+
+    `built` is what `llama_print_system_info` says, `processor` the flags of /proc/cpuinfo (empty: unknown, and nothing
+    is refused). A build that uses AMX dies at its first token where the processor has it (ggml-org/llama.cpp#20824),
+    and any build dies at an instruction that the processor lacks.
+    """
+    features = set(re.findall(r"(\w+) = 1\b", built)) & _FLAGS.keys()
+    if "AMX_INT8" in features and "amx_int8" in processor:
+        raise ModelUnavailable(f"llama.cpp was built with AMX, which crashes on this processor; {_REBUILD}")
+    lacking = sorted(feature for feature in features if _FLAGS[feature] not in processor)
+    if processor and lacking:
+        raise ModelUnavailable(
+            f"llama.cpp was built for a processor with {', '.join(lacking)}, not for this one; {_REBUILD}"
+        )
+
+
+def _processor() -> frozenset[str]:
+    with contextlib.suppress(OSError):
+        found = re.search(r"(?m)^(?:flags|Features)\s*: (.+)$", Path("/proc/cpuinfo").read_text(encoding="ascii"))
+        return frozenset(found[1].split()) if found else frozenset()
+    return frozenset()
 
 
 class _Log:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from libraryfs import paths
 from libraryfs.errors import InvalidRequest, LibraryError
-from libraryfs.evals.stored import last_result
+from libraryfs.evals.last_result import last_result
 from libraryfs.mount.control import Call, wants_json
 from libraryfs.nodes import RINGS_INO, Entry, Kind
 from libraryfs.paths import RingPath
