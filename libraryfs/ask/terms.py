@@ -46,7 +46,12 @@ def terms(text: str) -> list[str]:
 
 
 def _stem(word: str) -> str:
-    """Without a plural's or a verb's s where the prefix would hold it: `runs` and `run` are one term."""
+    """Without a plural's or a verb's s where the prefix would hold it: `runs` and `run` are one term.
+
+    A word with a digit is a name of something and stays whole.
+    """
+    if not word.isalpha() and any(char.isdigit() for char in word):
+        return word
     return (word[:-1] if len(word) > 3 and word[-1] == "s" and word[-2] != "s" else word)[:PREFIX]
 
 
