@@ -27,12 +27,13 @@ from libraryfs.ask.result import (
 from libraryfs.ask.retrieval import retrieve
 from libraryfs.errors import DeadlineExceeded, ModelError
 from libraryfs.library.resolver import Library
-from libraryfs.models.cancel import Cancel
+from libraryfs.models.cancel import Cancel, within
 from libraryfs.models.protocols import Embedder, LanguageModel
 
 Made = TypeVar("Made")
 
 SHAPE_FAILED: Final = "LIBRARY_SHAPE_NOT_SATISFIED"
+NAME_SECONDS: Final = 0.02
 
 
 class Models(NamedTuple):
@@ -48,21 +49,23 @@ def ask(
     request: AskRequest,
     cancel: Cancel | None = None,
     on_event: Callable[[Event], None] | None = None,
+    since: float | None = None,
 ) -> AskResult:
     """The answer, checked against its evidence. Blocks: call it in a thread, with a Library of that thread.
 
+    `since` is when the question was asked, on the clock of `time.monotonic()`: the latency budget counts from there.
     `on_event` is called in this thread: EvidenceFound once, then TextPiece for each checked piece of the answer.
     Raises PathNotFound, InvalidPath, SnapshotError, Cancelled. Models that fail raise nothing: the result says so.
     """
     outer = cancel or Cancel()
-    inner = Cancel(_deadline(request, outer))
+    inner = Cancel(_deadline(request, outer, time.monotonic() if since is None else since))
     with outer.watch(inner.cancel):
         return _Ask(library, models, request, inner, on_event or (lambda event: None)).run()
 
 
-def _deadline(request: AskRequest, outer: Cancel) -> float | None:
+def _deadline(request: AskRequest, outer: Cancel, since: float) -> float | None:
     budget = request.latency_budget_ms
-    own = None if budget is None else time.monotonic() + budget / 1000
+    own = None if budget is None else since + budget / 1000
     return min((moment for moment in (own, outer.deadline) if moment is not None), default=None)
 
 
@@ -188,6 +191,7 @@ class _Ask:
         if self.writes is None:
             self.writes = False
             with self._timed("exam"), self._failures("the best blocks are quoted"):
+                self._ready(model)
                 result = exam.sit(model, self.cancel)
                 self.writes = result.writes
                 if not result.writes:
@@ -196,6 +200,10 @@ class _Ask:
                         "it does not write answers, the best blocks are quoted"
                     )
         return model if self.writes else None
+
+    def _ready(self, model: LanguageModel) -> None:
+        """Has it checked and loaded, in the time that there is. Raises ModelError."""
+        within(self.cancel, lambda: (model.model, model.context))
 
     @contextmanager
     def _failures(self, instead: str) -> Iterator[None]:
@@ -270,6 +278,7 @@ class _Ask:
         sentence = None if self.sentence is None else " ".join(self.sentence.text.split())
         try:
             with self._timed("generate"):
+                self._ready(model)
                 made = shaped.answer(model, self.request.question, self._passages(), sentence, schema, self.cancel)
         except DeadlineExceeded:
             raise
@@ -329,7 +338,10 @@ class _Ask:
     ) -> AskResult:
         trace = Trace(
             steps=self.steps,
-            models={"embedding": _name(self.models.embedder), "language_model": _name(self.models.language_model)},
+            models={
+                "embedding": self._name(self.models.embedder),
+                "language_model": self._name(self.models.language_model),
+            },
             attempts=self.attempts,
             rerank_method="linear" if self.found.sources > 1 else "none",
             degraded=tuple(dict.fromkeys(self.degraded)),
@@ -339,6 +351,7 @@ class _Ask:
             scores=self.scores,
         )
         return AskResult(
+            question=self.request.question,
             answer=answer,
             grounding=grounding,
             message=message,
@@ -354,9 +367,10 @@ class _Ask:
             trace=trace,
         )
 
-
-def _name(model: Embedder | LanguageModel | None) -> str | None:
-    try:
-        return None if model is None else model.model
-    except ModelError:  # one that cannot be used has no name either; `degraded` says why
-        return None
+    def _name(self, model: Embedder | LanguageModel | None) -> str | None:
+        """Its name, which may be a checksum of its weights: with a deadline, only where that is at hand."""
+        soon = Cancel() if self.cancel.deadline is None else Cancel.after(NAME_SECONDS)
+        try:
+            return None if model is None else within(soon, lambda: model.model)
+        except ModelError:  # one that cannot be used has no name either; `degraded` says why
+            return None

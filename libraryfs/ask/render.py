@@ -3,6 +3,8 @@
 On Tuesdays, after the stand-up.
 
 [1] /mnt/library/ring/dev/decisions/deploys.md:12  Rhythm
+
+question: When do we deploy?
 """
 
 import re
@@ -15,11 +17,14 @@ from libraryfs.ask.result import AskResult, Citation, Event, EvidenceFound, Fail
 from libraryfs.errors import LibraryError
 from libraryfs.store.names import to_bytes
 
+SHOWN_QUESTION: Final = 300
+"""Characters of a question that are shown below its answer."""
+
 _UNPRINTABLE: Final = re.compile(r"[\x00-\x1f\x7f]")
 
 
 def text(result: AskResult, prefix: str = "") -> bytes:
-    """Plain text, ending in a new line: the answer, then its citations as `prefix` + library path, numbered."""
+    """Plain text, ending in a new line: the answer, its citations as `prefix` + path, numbered, and the question."""
     return to_bytes(_head(result) + "\n" + _tail(result, prefix))
 
 
@@ -99,12 +104,13 @@ def message(result: AskResult) -> str:
 
 
 def notes(result: AskResult, prefix: str = "") -> str:
-    """What comes after the citations: where was looked when nothing is shown, conflicts, what did not run well."""
+    """What comes after the citations: where was looked when nothing is shown, what is to be noted, the question."""
     out = ""
     if result.answer is None and not result.nearest and result.evidence:
         out += "\nlooked at:\n" + _paths(result.evidence, prefix)
     lines = [*(result.conflicts or ()), *result.trace.degraded]
-    return out + ("\n" + "".join(f"note: {_line(one)}\n" for one in lines) if lines else "")
+    said = "\n" + "".join(f"note: {_line(one)}\n" for one in lines) if lines else ""
+    return out + said + _asked(result.question)
 
 
 def _head(result: AskResult) -> str:
@@ -122,6 +128,13 @@ def _tail(result: AskResult, prefix: str) -> str:
         if not result.nearest and cited.quote not in shown:
             lines.append(f"    “{' '.join(cited.quote.split())}”")
     return ("\n" + "\n".join(lines) + "\n" if lines else "") + notes(result, prefix)
+
+
+def _asked(question: str) -> str:
+    """The last line: whose answer this is."""
+    words = _UNPRINTABLE.sub("", _line(question))
+    cut = words if len(words) <= SHOWN_QUESTION else words[:SHOWN_QUESTION].rstrip() + " …"
+    return f"\nquestion: {cut}\n" if cut else ""
 
 
 def _paths(evidence: Sequence[Evidence], prefix: str) -> str:

@@ -76,6 +76,7 @@ class Trace(_Frozen):
 class AskResult(_Frozen):
     """The answer and all that it rests on. `answer` is text, or the JSON value that `shape` asked for, or null."""
 
+    question: str = Field("", description="what was asked: an answer that somebody else asked for can be told")
     answer: JsonValue = None
     grounding: Grounding = "missing"
     message: str | None = Field(None, description="why `answer` is null, in words")

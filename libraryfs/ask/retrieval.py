@@ -13,7 +13,7 @@ from libraryfs.ask.scope import search_scope
 from libraryfs.errors import Cancelled, ModelError, PathNotFound
 from libraryfs.library.resolver import Library
 from libraryfs.models import defaults
-from libraryfs.models.cancel import Cancel
+from libraryfs.models.cancel import Cancel, within
 from libraryfs.models.protocols import Embedder
 from libraryfs.nodes import Entry
 from libraryfs.store import bodies, evals, keywords, texts, vectors
@@ -33,6 +33,10 @@ NEAR_CHUNKS: Final = 8
 """Chunks of each file that are told as near."""
 LEG: Final = 50
 """Items of each leg that hybrid retrieval fuses."""
+
+RESERVE_SECONDS: Final = 0.15
+RESERVE_SHARE: Final = 0.3
+"""Of the time that is left, what is kept for a search by keywords when the question's vector is late: the lesser."""
 
 Mode = Literal["vector", "hybrid"]
 
@@ -96,6 +100,7 @@ class _Run:
         self.db = library.snapshot.db
         self.question = question
         self.cancel = cancel
+        self._reserve = min(RESERVE_SECONDS, RESERVE_SHARE * (cancel.remaining() or 0.0))
         self.vector: bytes | None = None
         self.hits: dict[int, _Hit] = {}
         self.paths: dict[int, str | None] = {}
@@ -128,13 +133,14 @@ class _Run:
                     "the library has no vectors yet ('libraryfs embed' makes them): searched by keywords"
                 )
                 return
-            vectors.check_embedder(self.db, embedder.model, embedder.dimension, defaults.alike(embedder.model))
-            read = len(embedder.offsets(self.question))
-            if read > embedder.window:
-                self.degraded.append(
-                    f"the question has {read} tokens, and the embedding model reads the first {embedder.window}"
-                )
-            self.vector = embedder.embed([self.question], self.cancel)[0].tobytes()
+            with self.cancel.sooner(self._reserve) as soon:
+                model, dimension, window, read = within(soon, lambda: _described(embedder, self.question))
+                vectors.check_embedder(self.db, model, dimension, defaults.alike(model))
+                if read > window:
+                    self.degraded.append(
+                        f"the question has {read} tokens, and the embedding model reads the first {window}"
+                    )
+                self.vector = embedder.embed([self.question], soon)[0].tobytes()
             self.library.snapshot.enable_vectors()
         except Cancelled:
             raise
@@ -288,6 +294,11 @@ class _Run:
             return 0, ""
         data = bodies.read(self.db, entry, near[0].start, near[0].length)
         return near[0].start, data.decode("utf-8", "replace")
+
+
+def _described(embedder: Embedder, question: str) -> tuple[str, int, int, int]:
+    """(model, dimension, window, tokens of the question). The first time, it may check weights and read a tokeniser."""
+    return embedder.model, embedder.dimension, embedder.window, len(embedder.offsets(question))
 
 
 def _score(rank: int) -> float:

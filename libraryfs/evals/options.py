@@ -48,7 +48,7 @@ def read_front_matter(text: str) -> tuple[Options, str]:
     block = frontmatter.find(text)
     if block is None:
         raise EvalSetError("line 1: front matter that is not closed; end it with a line '---'")
-    values, lines = _mapping(block.yaml)
+    values, lines = _mapping(block.text)
     blank = "\n" * text.count("\n", 0, block.end)
     if values.get("draft") is True:
         raise EvalSetError(f"line {lines['draft']}: this set is a draft: edit its questions, then remove this line")

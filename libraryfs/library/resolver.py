@@ -7,7 +7,7 @@ from libraryfs import paths
 from libraryfs.errors import PathNotFound
 from libraryfs.nodes import AGENTS_INO, RINGS_INO, ROOT_INO, Entry, Kind
 from libraryfs.rows import iso
-from libraryfs.store import access, artifacts, bodies, edges, entries, memory, names, namespaces, workspace
+from libraryfs.store import access, artifacts, bodies, edges, entries, memory, names, namespaces, prefixes, workspace
 from libraryfs.store.snapshot import Snapshot
 
 _BUILT_IN = ("id", "type", "namespace", "name", "title", "media_type", "confidence", "created_at", "updated_at")
@@ -124,6 +124,10 @@ class Library:
     def content(self, entry: Entry) -> bytes:
         """The whole content of a file."""
         return self.read(entry, 0, entry.size)
+
+    def has_folders(self, section: Entry) -> bool:
+        """Whether a section of memories has sub-folders."""
+        return prefixes.has_any(self._db, section.ino)
 
     def attributes(self, entry: Entry) -> dict[str, bytes]:
         """The metadata of an entry: names without the prefix `user.library.`, values as text in UTF-8.

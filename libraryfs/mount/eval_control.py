@@ -31,6 +31,10 @@ class EvalControl:
         """In each ring."""
         return folder.kind == Kind.NAMESPACE and folder.parent == RINGS_INO
 
+    def patience(self, request: bytes) -> float | None:
+        """As long as it takes."""
+        return None
+
     def idle(self, call: Call) -> bytes:
         """The last stored result of the ring's eval set in two lines, or nothing. Starts nothing."""
         ring = _ring(call)

@@ -32,6 +32,27 @@ CREATE TABLE IF NOT EXISTS sources (
     UNIQUE (uri, namespace)
 );
 
+-- How a source is read, and what its files were at its last import: what is as it was is not read again. Derived, but
+-- for the options: without a row here a file is read.
+CREATE TABLE IF NOT EXISTS source_options (
+    source_id INTEGER PRIMARY KEY REFERENCES sources (id) ON DELETE CASCADE,
+    path      BLOB NOT NULL,            -- absolute, as its file system has it
+    options   TEXT NOT NULL,            -- JSON
+    principal TEXT,                     -- who is granted what it brings; NULL: nobody
+    rules     BLOB                      -- digest of what decides which files are wanted
+);
+CREATE TABLE IF NOT EXISTS source_files (
+    source_id INTEGER NOT NULL REFERENCES sources (id) ON DELETE CASCADE,
+    path      BLOB NOT NULL,            -- in the source
+    size      INTEGER NOT NULL,
+    mtime_ns  INTEGER NOT NULL,
+    inode     INTEGER NOT NULL,         -- of the source's file system
+    ino       INTEGER NOT NULL,         -- of the row; 0: it has none
+    note      TEXT NOT NULL,
+    PRIMARY KEY (source_id, path)
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS source_files_row ON source_files (ino);
+
 CREATE TABLE IF NOT EXISTS entries (
     ino          INTEGER PRIMARY KEY,
     parent       INTEGER NOT NULL,
@@ -178,6 +199,9 @@ CREATE TRIGGER IF NOT EXISTS entry_removed AFTER DELETE ON entries BEGIN
     VALUES (3, OLD.ino, OLD.parent, OLD.name, OLD.namespace_id);
     UPDATE entries SET mtime_ns = max(mtime_ns, CAST(unixepoch('subsec') * 1000 AS INTEGER) * 1000000)
     WHERE ino = OLD.parent;
+END;
+CREATE TRIGGER IF NOT EXISTS source_file_removed AFTER DELETE ON entries WHEN OLD.digest IS NOT NULL BEGIN
+    DELETE FROM source_files WHERE ino = OLD.ino;
 END;
 CREATE TRIGGER IF NOT EXISTS entry_moved AFTER UPDATE OF parent, name ON entries
 WHEN OLD.parent <> NEW.parent OR OLD.name <> NEW.name BEGIN

@@ -46,6 +46,7 @@ def test_a_model_that_may_write_answers_and_cites(team: Shelf) -> None:
 def test_the_keys_are_the_protocols(team: Shelf) -> None:
     plain = run(team, model=Scripted("You deploy on Tuesdays [E1]."), ground=True).model_dump(mode="json")
     assert list(plain) == [
+        "question",
         "answer",
         "grounding",
         "citations",

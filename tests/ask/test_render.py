@@ -42,6 +42,21 @@ def test_text_without_an_answer_says_why_and_where_it_looked() -> None:
     assert said == "not in the library\n\nlooked at:\n    /mnt/ring/a/skills/x.md\n\nnote: no model\n"
 
 
+def test_the_last_line_is_the_question() -> None:
+    """On one line, and cut where it is long; in JSON whole."""
+    question = "When do\nwe \x1b[31mdeploy? " + "x" * 400
+    result = AskResult(question=question, answer="On Tuesdays.", trace=Trace(degraded=("no model",)))
+    lines = render.text(result).decode().splitlines()
+    assert lines[-3:-1] == ["note: no model", ""]
+    assert lines[-1].startswith("question: When do we [31mdeploy? xxx")
+    assert lines[-1].endswith("x …")
+    assert len(lines[-1]) < 320
+    assert json.loads(render.json(result))["question"] == question
+    stream = render.Stream(as_json=False)
+    pieces = stream.feed(TextPiece(text="On Tuesdays.")) + stream.finish(result)
+    assert pieces == render.text(result)
+
+
 def test_text_of_an_error_and_of_a_shaped_answer() -> None:
     failed = AskResult(error=Failure(code="C", message="a\nb"), evidence=(evidence("x"),))
     assert render.text(failed).decode().startswith("error: C: a b\n")

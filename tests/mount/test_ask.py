@@ -70,6 +70,7 @@ def test_text(live: Live) -> None:
     assert cited == [f"[1] {live.point}/ring/dev/decisions/deploys.md:1"]
     assert answer in Path(cited[0].removeprefix("[1] ").removesuffix(":1")).read_text()
     assert "note: no language model is set" in said
+    assert said.endswith("\nquestion: When do we deploy?\n")
 
 
 @pytest.mark.parametrize(
@@ -80,6 +81,7 @@ def test_each_folder_answers_from_what_is_below_it(live: Live, folder: str) -> N
     result = json.loads(
         sh('echo \'{"question": "deploys rota lunch secret"}\' > .ask; cat .ask', live.point / folder, session=True)
     )
+    assert result["question"] == "deploys rota lunch secret"
     paths = [item["path"] for item in result["evidence"]]
     assert paths
     assert all(path.startswith(f"/{folder}") for path in paths)
