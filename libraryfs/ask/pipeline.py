@@ -33,6 +33,8 @@ from libraryfs.models.protocols import Embedder, LanguageModel
 Made = TypeVar("Made")
 
 SHAPE_FAILED: Final = "LIBRARY_SHAPE_NOT_SATISFIED"
+READABLE: Final = 0.5
+"""Where the embedding model reads the question with less certainty than this, blocks and bands go by words alone."""
 NAME_SECONDS: Final = 0.02
 
 
@@ -129,7 +131,14 @@ class _Ask:
         )
         self.steps |= self.found.milliseconds
         self.degraded += self.found.degraded
+        self.notes += self.found.notes
         self.tell(EvidenceFound(evidence=self.found.evidence))
+
+    @property
+    def vector(self) -> bytes | None:
+        """The question's vector, where the embedding model reads the question and the texts."""
+        readable = self.found.readable
+        return self.found.vector if readable is None or readable >= READABLE else None
 
     def _read(self) -> None:
         """The files' blocks ranked, the few that are shown chosen, and how probable it is that they hold the answer."""
@@ -140,7 +149,7 @@ class _Ask:
         with self._timed("rank"):
             self.ranking = self._with_embedder(
                 lambda embedder: candidates.rank(
-                    self.request.question, readings, self.found.vector, embedder, self.cancel
+                    self.request.question, readings, self.vector, embedder, self.cancel
                 )
             )
             self.chosen = choice.choose(self.ranking)
@@ -155,7 +164,7 @@ class _Ask:
 
     def _with_embedder(self, make: Callable[[Embedder | None], Made]) -> Made:
         """What `make` gives with the embedder; where that fails, without, and `degraded` says so."""
-        embedder = self.models.embedder if self.found.vector is not None else None
+        embedder = self.models.embedder if self.vector is not None else None
         try:
             return make(embedder)
         except DeadlineExceeded:
@@ -169,7 +178,7 @@ class _Ask:
     def _find_sentence(self, blocks: Sequence[candidates.Candidate]) -> choice.Answering | None:
         if not blocks:
             return None
-        first, vector = blocks[0], self.found.vector
+        first, vector = blocks[0], self.vector
         return self._with_embedder(
             lambda embedder: choice.answering(first, self.ranking, vector, embedder, self.cancel)
         )

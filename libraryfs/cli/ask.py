@@ -21,7 +21,7 @@ EPILOG = """\b
 Examples:
   libraryfs ask "When do we deploy?"
   libraryfs ask "When do we deploy?" --path /ring/dev/decisions --path /ring/ops --json
-  libraryfs ask "Who may see a ring?" --retrieval hybrid --ground --latency-budget-ms 20000
+  libraryfs ask "Who may see a ring?" --retrieval vector --ground --latency-budget-ms 20000
   libraryfs ask "Which port?" --shape port.schema.json
   libraryfs ask "When do we deploy?" --short
   libraryfs ask "When do we deploy?" --open 1
@@ -42,7 +42,7 @@ up), 2 when the request or a model is at fault.
 @click.option(
     "--retrieval",
     type=click.Choice(["vector", "hybrid"]),
-    default="vector",
+    default="hybrid",
     show_default=True,
     help="How evidence is found: by meaning, or by meaning and words.",
 )
