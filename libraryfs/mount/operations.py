@@ -13,6 +13,7 @@ from libraryfs.mount.attributes import PAGE, Attributes
 from libraryfs.mount.content import PREFIX, Content, ExtendedAttributes
 from libraryfs.mount.controls import CONTROL_BASE, Controls
 from libraryfs.mount.guard import handler, silent
+from libraryfs.mount.guide import Guide
 from libraryfs.mount.listing import Listing
 from libraryfs.mount.refusals import Refusals
 from libraryfs.mount.requests import RequestLog
@@ -42,6 +43,7 @@ class Operations(Refusals):
         content: Content,
         controls: Controls,
         attributes: Attributes,
+        guide: Guide,
         requests: RequestLog,
         connected: Callable[[], None],
     ) -> None:
@@ -52,6 +54,7 @@ class Operations(Refusals):
         self._extended = ExtendedAttributes(view)
         self._controls = controls
         self._attributes = attributes
+        self._guide = guide
         self._connected = connected
         self._listing = Listing(view)
         self._fit = 64  # how many entries the last listing's buffer took
@@ -69,6 +72,8 @@ class Operations(Refusals):
         folder = library.entry(parent_inode)
         if self._controls.is_name(name, folder):
             return await self._controls.lookup(folder, name, ctx)
+        if (found := self._guide.lookup(folder, name)) is not None:
+            return found
         try:
             return self._attributes.of(library.lookup(folder, name))
         except PathNotFound:
@@ -83,6 +88,8 @@ class Operations(Refusals):
         """The attributes of an inode."""
         if inode >= CONTROL_BASE:
             return await self._controls.getattr(inode, ctx)
+        if self._guide.has(inode):
+            return self._guide.attributes(inode)
         return self._attributes.of(self._view.library.entry(inode))
 
     @handler
@@ -107,6 +114,8 @@ class Operations(Refusals):
             return not mode & os.X_OK
         if mode & os.W_OK:
             raise FUSEError(errno.EROFS)
+        if self._guide.has(inode):
+            return not mode & os.X_OK
         return not mode & os.X_OK or self._view.library.entry(inode).is_folder
 
     @handler
@@ -116,7 +125,8 @@ class Operations(Refusals):
             return await self._controls.open(inode, flags, ctx)
         if flags & WRITES:
             raise FUSEError(errno.EROFS)
-        self._content.opened(inode)
+        if not self._guide.has(inode):
+            self._content.opened(inode)
         return FileInfo(fh=inode, keep_cache=True)
 
     @handler
@@ -124,6 +134,8 @@ class Operations(Refusals):
         """Bytes of a file."""
         if fh >= CONTROL_BASE:
             return await self._controls.read(fh, off, size)
+        if self._guide.has(fh):
+            return self._guide.read(off, size)
         return self._content.read(fh, off, size)
 
     @handler
@@ -143,7 +155,7 @@ class Operations(Refusals):
         """The last close of a handle."""
         if fh >= CONTROL_BASE:
             self._controls.release(fh)
-        else:
+        elif not self._guide.has(fh):
             self._content.released(fh)
 
     @handler
@@ -173,7 +185,7 @@ class Operations(Refusals):
                     return
                 after = ino
                 count += 1
-        for name, attributes in self._controls.listed(folder):
+        for name, attributes in self._guide.listed(folder) + self._controls.listed(folder):
             ino = attributes.st_ino
             if ino > start_id and not pyfuse3.readdir_reply(token, name, attributes, ino):
                 return
@@ -208,7 +220,7 @@ class Operations(Refusals):
         if name == REQUESTS and inode == ROOT_INO:
             return self.requests.as_json()
         value = None
-        if name.startswith(PREFIX) and inode < CONTROL_BASE:
+        if name.startswith(PREFIX) and inode < CONTROL_BASE and not self._guide.has(inode):
             value = self._extended.of(inode).get(name)
         if value is None:
             raise FUSEError(pyfuse3.ENOATTR)
@@ -217,6 +229,6 @@ class Operations(Refusals):
     @handler
     async def listxattr(self, inode: int, ctx: RequestContext) -> Sequence[bytes]:
         """The names of an entry's attributes."""
-        if inode >= CONTROL_BASE:
+        if inode >= CONTROL_BASE or self._guide.has(inode):
             return []
         return list(self._extended.of(inode))

@@ -261,7 +261,7 @@ class Handles(RuleBasedStateMachine):
 
     @invariant()
     def it_lives(self) -> None:
-        assert set(os.listdir(self.point)) == {".ask", ".slow", "agent", "ring"}
+        assert set(os.listdir(self.point)) == {".ask", ".slow", "AGENTS.md", "README.md", "agent", "ring"}
 
     def teardown(self) -> None:
         for handle in self.open:
