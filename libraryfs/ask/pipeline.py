@@ -148,9 +148,7 @@ class _Ask:
                 self.cut.append(f"evidence: the first {len(readings)} of {len(self.found.evidence)} files were read")
         with self._timed("rank"):
             self.ranking = self._with_embedder(
-                lambda embedder: candidates.rank(
-                    self.request.question, readings, self.vector, embedder, self.cancel
-                )
+                lambda embedder: candidates.rank(self.request.question, readings, self.vector, embedder, self.cancel)
             )
             self.chosen = choice.choose(self.ranking)
             self.replaced = choice.replaced(self.ranking, self.chosen)
