@@ -7,6 +7,7 @@ LibraryError
 ├── LimitExceeded        LIBRARY_LIMIT_EXCEEDED     EINVAL   400   over a documented cap; refused, never clipped
 ├── ReadOnly             LIBRARY_READ_ONLY          EROFS    405   something that would write
 ├── InvalidSource        LIBRARY_INVALID_SOURCE     EINVAL   422   an import source that cannot be read as one
+│   └── SourceShrank         LIBRARY_SOURCE_SHRANK       EINVAL     409   more than half of its rows would go
 ├── MountError           LIBRARY_MOUNT              EIO      500   a mount point that cannot be used, or FUSE is missing
 ├── ModelError           LIBRARY_MODEL              EIO      503   a model that is missing, refused, crashed or late
 │   ├── ModelUnavailable     LIBRARY_MODEL_UNAVAILABLE   EIO        503   cannot be used as it is set; says the cure
@@ -92,6 +93,13 @@ class InvalidSource(LibraryError):
     code = "LIBRARY_INVALID_SOURCE"
     errno = errno.EINVAL
     http_status = 422
+
+
+class SourceShrank(InvalidSource):
+    """Bringing a source in step would remove more than half of its rows, and nobody has said yes to that."""
+
+    code = "LIBRARY_SOURCE_SHRANK"
+    http_status = 409
 
 
 class MountError(LibraryError):

@@ -1,27 +1,41 @@
-"""Front matter: the YAML block between two `---` lines at the head of a Markdown file. The one reading of it.
+"""Front matter: the block at the head of a document that describes it. The one reading of it.
 
-The second line may be `...`, as YAML ends a document. The block's YAML starts in the file's line 2.
+    ---             YAML, between two lines of dashes (the second may be `...`, as YAML ends a document)
+    +++             TOML, between two lines of plus signs
+    {               JSON: an object whose braces stand alone on their lines, with a text after it
+
+The block's own text starts in the file's line 2; JSON's in line 1.
 """
 
+import json
 import re
-from typing import TYPE_CHECKING, Final, NamedTuple
+import tomllib
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 if TYPE_CHECKING:
     import yaml
 
 _OPEN: Final = re.compile(r"\A\ufeff?---[ \t]*(?:\r?\n|\Z)")
 _CLOSE: Final = re.compile(r"^(?:---|\.\.\.)[ \t]*(?:\r?\n|\r?\Z)", re.MULTILINE)
+_OPEN_TOML: Final = re.compile(r"\A\ufeff?\+\+\+[ \t]*\r?\n")
+_CLOSE_TOML: Final = re.compile(r"^\+\+\+[ \t]*(?:\r?\n|\r?\Z)", re.MULTILINE)
+_OPEN_JSON: Final = re.compile(r"\A\ufeff?\{[ \t]*\r?\n")
+_CLOSE_JSON: Final = re.compile(r"^\}[ \t]*\r?\n(?=\s*\S)", re.MULTILINE)
+_AT: Final = re.compile(r"at line (\d+)")
+
+Form = Literal["yaml", "toml", "json"]
 
 
 class Block(NamedTuple):
-    """The YAML between the lines, and the offset at which the document goes on."""
+    """The text of the block, the offset at which the document goes on, and what the block is written in."""
 
-    yaml: str
+    text: str
     end: int
+    form: Form = "yaml"
 
 
 class NotYaml(ValueError):
-    """A block that YAML cannot read: the line in the file, and one line of reason."""
+    """A block that cannot be read: the line in the file, and one line of reason."""
 
     def __init__(self, line: int, reason: str) -> None:
         super().__init__(reason)
@@ -30,17 +44,23 @@ class NotYaml(ValueError):
 
 
 def is_open(text: str) -> bool:
-    """Whether the text starts as front matter does, closed or not."""
+    """Whether the text starts as YAML front matter does, closed or not."""
     return _OPEN.match(text) is not None
 
 
 def find(text: str) -> Block | None:
     """The block at the start of the text; None when there is none, or none that is closed."""
-    opening = _OPEN.match(text)
-    closing = _CLOSE.search(text, opening.end()) if opening else None
-    if opening is None or closing is None:
-        return None
-    return Block(text[opening.end() : closing.start()].removesuffix("\n"), closing.end())
+    if opening := _OPEN.match(text):
+        closing = _CLOSE.search(text, opening.end())
+        return Block(text[opening.end() : closing.start()].removesuffix("\n"), closing.end()) if closing else None
+    if opening := _OPEN_TOML.match(text):
+        closing = _CLOSE_TOML.search(text, opening.end())
+        return Block(text[opening.end() : closing.start()], closing.end(), "toml") if closing else None
+    if (opening := _OPEN_JSON.match(text)) and (closing := _CLOSE_JSON.search(text, opening.end())):
+        block = text[: closing.start() + 1].lstrip("\ufeff")
+        if isinstance(_json_or_none(block), dict):
+            return Block(block, closing.end(), "json")
+    return None
 
 
 def load(text: str) -> "tuple[yaml.Node | None, object]":
@@ -65,3 +85,22 @@ def load(text: str) -> "tuple[yaml.Node | None, object]":
     finally:
         if loader is not None:
             loader.dispose()
+
+
+def load_other(block: Block) -> object:
+    """What a block of TOML or JSON means. Raises NotYaml with the line in the file."""
+    if block.form == "json":
+        return _json_or_none(block.text)
+    try:
+        return tomllib.loads(block.text.replace("\r\n", "\n"))
+    except (tomllib.TOMLDecodeError, ValueError, RecursionError) as error:
+        found = _AT.search(str(error))
+        reason = " ".join(_AT.sub("", str(error)).replace("( ,", "(").split())
+        raise NotYaml(int(found[1]) + 1 if found else 2, f"front matter is not TOML: {reason[:200]}") from None
+
+
+def _json_or_none(text: str) -> object:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None

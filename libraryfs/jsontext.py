@@ -1,9 +1,11 @@
-"""The one way that a result becomes JSON text: names with raw bytes (lone surrogates) come out as \\udcXX escapes."""
+"""The one way that a result becomes JSON text and back: names with raw bytes (lone surrogates) are \\udcXX escapes."""
 
 import json
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import BaseModel
+
+Model = TypeVar("Model", bound=BaseModel)
 
 
 def dumps(value: BaseModel | dict[str, Any] | list[Any], *, indent: int | None = 2) -> str:
@@ -15,3 +17,8 @@ def dumps(value: BaseModel | dict[str, Any] | list[Any], *, indent: int | None =
     except UnicodeEncodeError:
         text = json.dumps(plain, ensure_ascii=True, indent=indent)
     return text
+
+
+def load(kind: type[Model], text: str) -> Model:
+    """The model in what `dumps` gave; which pydantic's own JSON refuses. Raises ValueError."""
+    return kind.model_validate(json.loads(text))

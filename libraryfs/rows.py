@@ -144,7 +144,10 @@ class NamespaceRow(_Row):
 
 
 class MemoryRow(_Content):
-    """One memory. `name` is the file name that it was given, kept where it is free."""
+    """One memory. `name` is the file name that it was given, kept where it is free.
+
+    `shown_folder` is its folder's path below its section, where it is in one.
+    """
 
     store: Literal["memory"] = "memory"
     namespace: NamespacePath
@@ -156,6 +159,7 @@ class MemoryRow(_Content):
     created_at: Nanoseconds | None = None
     updated_at: Nanoseconds | None = None
     name: str | None = None
+    shown_folder: str | None = None
 
 
 class WorkspaceRow(_Content):

@@ -21,7 +21,7 @@ def search_scope(library: Library, entry: Entry) -> SearchScope:
     match entry.kind:
         case Kind.NAMESPACE:
             return SearchScope(namespaces)
-        case Kind.SECTION if entry.name in _MEMORY_SECTIONS:
+        case Kind.SECTION if entry.name in _MEMORY_SECTIONS and not library.has_folders(entry):
             return SearchScope(namespaces, section=entry.ino)
         case Kind.SECTION if entry.name == b"memory":  # an agent's only one
             return SearchScope(namespaces)

@@ -22,8 +22,9 @@ def ask_until(
     library: Library,
     request: AskRequest,
     on_event: Callable[[Event], None] | None,
+    since: float | None = None,
 ) -> AskResult:
-    """The answer, cancelled when `on_stop` calls what it is given. Raises as `pipeline.ask`."""
+    """The answer, cancelled when `on_stop` calls what it is given. `since` and what it raises: as `pipeline.ask`."""
     cancel = Cancel()
     on_stop(cancel.cancel)
-    return ask(library, models(), request, cancel, on_event)
+    return ask(library, models(), request, cancel, on_event, since)

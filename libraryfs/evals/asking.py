@@ -9,12 +9,12 @@ from typing import Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from libraryfs import jsontext
 from libraryfs.ask.pipeline import Models
 from libraryfs.ask.request import AskRequest
 from libraryfs.ask.result import AskResult, Citation
 from libraryfs.errors import LibraryError
-from libraryfs.evals import text
-from libraryfs.evals.watch import Failures
+from libraryfs.evals.model_failures import Failures
 from libraryfs.library.resolver import Library
 from libraryfs.models.cancel import Cancel
 from libraryfs.nodes import Entry
@@ -92,7 +92,7 @@ class Asker:
             found = self._answers.get(key) if self._answers and self._use_kept else None
             if found is not None:
                 self.kept += 1
-                return text.load(AskedQuestion, found)
+                return jsontext.load(AskedQuestion, found)
             self.asked += 1
             before = self._failures.count
             asked = _asked(self._ask(self._library, self._models, request, self._cancel))
@@ -101,7 +101,7 @@ class Asker:
                 return _failed(f"{error.code}: {error.message}")
             raise
         if self._answers and asked.error is None and self._failures.count == before:
-            self._answers.put(key, text.dump(asked))
+            self._answers.put(key, jsontext.dumps(asked, indent=None))
         return asked
 
     def evidence_texts(self, asked: AskedQuestion) -> list[str]:

@@ -4,8 +4,8 @@ from typing import Any, NamedTuple
 
 from libraryfs.evals import change, history, noise
 from libraryfs.evals.drift import Comparison, RunRecord, compare
+from libraryfs.evals.judge import BUILT_IN_JUDGE
 from libraryfs.evals.load import Loaded
-from libraryfs.evals.measured import BUILT_IN_JUDGE
 from libraryfs.evals.paired import MAX_POOLED
 from libraryfs.evals.report import Drift, EvalReport, Noise, QuestionReport, SelfTest, Trace
 from libraryfs.evals.score import Outcome

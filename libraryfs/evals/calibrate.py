@@ -12,7 +12,7 @@ from typing import Any, Final
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from libraryfs.errors import InvalidRequest
-from libraryfs.evals.fold import fold, says
+from libraryfs.evals.matching import fold, says
 from libraryfs.evals.score import Judge
 from libraryfs.evals.statistics import Count, cohen_kappa, wilson
 

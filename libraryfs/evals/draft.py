@@ -14,7 +14,7 @@ from markdown_it.token import Token
 from libraryfs import frontmatter
 from libraryfs.errors import EvalSetError
 from libraryfs.evals.evalset import parse_evalset
-from libraryfs.evals.fold import fold, fold_fragment
+from libraryfs.evals.matching import fold, fold_fragment
 from libraryfs.library.resolver import Library
 from libraryfs.nodes import Entry
 from libraryfs.store import evals

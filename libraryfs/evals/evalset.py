@@ -30,7 +30,7 @@ from pydantic import BaseModel, ConfigDict
 
 from libraryfs import paths
 from libraryfs.errors import EvalSetError, InvalidPath
-from libraryfs.evals.fold import fold, fold_fragment
+from libraryfs.evals.matching import fold, fold_fragment
 from libraryfs.evals.options import Options, read_front_matter
 
 ABSTAIN: Final = "(not in the library)"

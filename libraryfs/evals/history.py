@@ -4,7 +4,7 @@ import json
 from typing import TYPE_CHECKING
 
 from libraryfs.evals.drift import Fingerprint, Observation, RunRecord, Verdict
-from libraryfs.evals.fold import fold
+from libraryfs.evals.matching import fold
 from libraryfs.evals.report import RunPoint
 from libraryfs.evals.statistics import has_drifted, wilson
 from libraryfs.rows import iso

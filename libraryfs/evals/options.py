@@ -18,7 +18,7 @@ class Options(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     llm_judge: bool | None = Field(None, description="Ask the model about fragments that substring did not find")
-    retrieval: Literal["vector", "hybrid"] = Field("vector", description="How evidence is searched")
+    retrieval: Literal["vector", "hybrid"] = Field("hybrid", description="How evidence is searched")
     repeats: int = Field(1, ge=1, le=50, description="How often each question is asked; the majority counts")
     latency_budget_ms: int | None = Field(None, ge=1, le=3_600_000, description="Deadline of each question, ms")
     draft: bool = Field(False, description="The set is a draft that nobody has edited yet: it is refused")
@@ -48,7 +48,7 @@ def read_front_matter(text: str) -> tuple[Options, str]:
     block = frontmatter.find(text)
     if block is None:
         raise EvalSetError("line 1: front matter that is not closed; end it with a line '---'")
-    values, lines = _mapping(block.yaml)
+    values, lines = _mapping(block.text)
     blank = "\n" * text.count("\n", 0, block.end)
     if values.get("draft") is True:
         raise EvalSetError(f"line {lines['draft']}: this set is a draft: edit its questions, then remove this line")

@@ -2,9 +2,9 @@
 
 from libraryfs import jsontext
 from libraryfs.evals.change import PairedChange
+from libraryfs.evals.last_result import rate_in_words
 from libraryfs.evals.report import EvalReport, QuestionReport
 from libraryfs.evals.statistics import Count
-from libraryfs.evals.stored import rate_in_words
 from libraryfs.store.names import to_bytes
 
 _RAW = "\udc80\udcff"  # bytes of a name that are no text

@@ -16,11 +16,11 @@ from libraryfs.evals.assemble import Finished, failed
 from libraryfs.evals.drift import Fingerprint, Observation, RunRecord, Verdict
 from libraryfs.evals.judge import ModelJudge
 from libraryfs.evals.load import Loaded, load
+from libraryfs.evals.model_failures import Failures, watched
 from libraryfs.evals.questions import Repeat
 from libraryfs.evals.report import EvalReport, Trace
 from libraryfs.evals.request import EvalRequest
 from libraryfs.evals.score import Outcome, score
-from libraryfs.evals.watch import Failures, watched
 from libraryfs.evals.writeback import THIS, compare_only, write_back
 from libraryfs.library.resolver import Library
 from libraryfs.models import defaults

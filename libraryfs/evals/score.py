@@ -6,7 +6,7 @@ from typing import Literal, Protocol
 from pydantic import BaseModel, ConfigDict
 
 from libraryfs.evals.evalset import Question
-from libraryfs.evals.fold import fold, fold_fragment
+from libraryfs.evals.matching import fold, fold_fragment
 from libraryfs.evals.statistics import passes
 
 Outcome = Literal["passed", "failed", "error"]

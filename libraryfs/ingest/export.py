@@ -70,17 +70,19 @@ def _chosen(db: "apsw.Connection", path: str | None) -> list[Namespace]:
 
 def _rows(db: "apsw.Connection", namespace: Namespace) -> Iterator[Json]:
     row: Json
+    folders = _PrefixNames(db)
     for one in memory.every(db, namespace.id):
         entry = _entry(db, one.ino)
         row = {"store": "memory", "namespace": namespace.path, "id": one.id, "memory_type": one.memory_type}
         row |= {"title": one.title, "name": from_bytes(entry.name), "confidence": one.confidence}
+        if folder := folders.of(abs(entry.parent)):
+            row["shown_folder"] = from_bytes(folder)
         yield from _with_content(db, row | _common(one), entry)
     for item in workspace.every(db, namespace.id):
         entry = _entry(db, item.ino)
         row = {"store": "workspace", "namespace": namespace.path, "id": item.id, "parent_id": item.parent_id}
         row |= {"folder": item.is_folder, "name": from_bytes(item.name), "media_type": item.media_type}
         yield from _with_content(db, row | _shown(entry, item.name) | _common(item), entry)
-    folders = _PrefixNames(db)
     for artifact in artifacts.every(db, namespace.id):
         entry = _entry(db, artifact.ino)
         folder, _, leaf = artifact.filename.rpartition(b"/")
@@ -109,7 +111,7 @@ def _entry(db: "apsw.Connection", ino: int) -> Entry:
 
 
 class _PrefixNames:
-    """The paths below `artifacts` that prefix folders are shown under."""
+    """The paths below their section that prefix folders are shown under."""
 
     def __init__(self, db: "apsw.Connection") -> None:
         self._db = db

@@ -14,7 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 from libraryfs.errors import InvalidSource
 from libraryfs.ingest import files
 from libraryfs.ingest.report import Progress
-from libraryfs.ingest.source import AnyRow, Loaded, Scanned
+from libraryfs.ingest.source import AnyRow, Census, Loaded, Scanned
 from libraryfs.rows import ArtifactRow, MemoryRow, PartRow, Row, WorkspaceRow, complaint
 from libraryfs.store.bodies import CHUNK, Body, of_bytes
 
@@ -24,10 +24,26 @@ MAX_LINE: Final = 64 * 1024 * 1024
 _ROW: Final[TypeAdapter[Any]] = TypeAdapter(Row)
 _HAS_NAMESPACE: Final = frozenset({"memory", "workspace", "artifact", "edge"})
 _TOLD_EVERY: Final = 1000
+_LOOKED_AT: Final = 10  # lines: the first may be empty
+
+
+def is_rows(path: Path) -> bool:
+    """Whether a file is of rows: by its suffix, and the first object in it, which names a store."""
+    if path.suffix.lower() not in (".jsonl", ".ndjson"):
+        return False
+    try:
+        with path.open("rb") as file:
+            lines = (line for line in (file.readline(MAX_LINE + 1) for _ in range(_LOOKED_AT)) if line.strip())
+            first = json.loads(next(lines, b"{}"))
+    except (OSError, ValueError, RecursionError):
+        return True  # what is wrong with it is said when it is read
+    return not isinstance(first, dict) or not first or "store" in first
 
 
 class JsonlSource:
     """The rows of a file. `namespace` is taken by rows that name none; one that names another is refused."""
+
+    may_repeat = False
 
     def __init__(self, path: Path, namespace: str | None, progress: Progress) -> None:
         self.path = path
@@ -73,6 +89,14 @@ class JsonlSource:
             size += len(piece)
             state.update(piece)
         return Loaded(row, Body(size, state.digest(), pieces))
+
+    def census(self) -> Census | None:
+        """A file of rows is read whole."""
+        return None
+
+    def again(self, locator: str) -> Scanned | None:
+        """A file of rows that changed is refused."""
+        return None
 
     def close(self) -> None:
         """Closes the file."""
@@ -146,7 +170,7 @@ class JsonlSource:
         try:
             return self.path.open("rb")
         except OSError as error:
-            raise files.unreadable(self.path, error) from None
+            raise InvalidSource(f"{files.unreadable(self.path, error)}. Nothing was imported") from None
 
 
 def _bytes(row: MemoryRow | WorkspaceRow | ArtifactRow | PartRow) -> bytes:

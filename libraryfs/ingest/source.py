@@ -36,17 +36,54 @@ class Loaded(NamedTuple):
     is_path_id: bool = False
 
 
+class FileState(NamedTuple):
+    """A file of a source at its last import. `ino` is its row's number, 0 where it has none.
+
+    `note` says why a file that was read has no row, or what its row depends on besides the file; else it is empty.
+    """
+
+    path: str
+    size: int
+    mtime_ns: int
+    inode: int
+    ino: int
+    note: str
+
+
+class Census(NamedTuple):
+    """What a scan found out besides the rows. Only a source of files has one.
+
+    `is_whole` says that every row of the source was given; else `kept` ones were not, since their files are as they
+    were, and the rows of the `gone` paths go. The rows `stays` (by number) are of files that could not be read.
+    """
+
+    is_whole: bool
+    kept: int
+    gone: list[str]
+    stays: set[int]
+    states: list[FileState]
+    rules: bytes
+
+
 class Source(Protocol):
     """A place that rows come from. Raises InvalidSource from both passes."""
 
     uri: str
     """Which source this is: importing it again removes what it no longer has."""
+    may_repeat: bool
+    """Whether two rows of one id are said and the first is taken, rather than refused."""
 
     def scan(self) -> Iterator[Scanned]:
         """First pass: every row, checked, without its content."""
 
+    def census(self) -> Census | None:
+        """After the first pass. None when all rows were given and no files stand behind them."""
+
     def load(self, locator: str) -> Loaded:
         """Second pass: one row with its content."""
+
+    def again(self, locator: str) -> Scanned | None:
+        """A row whose file changed since the first pass, as it is now; None when it cannot be had."""
 
     def close(self) -> None:
         """Ends the reading."""

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import queue
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any, TypeVar
 
 from libraryfs.errors import Cancelled, DeadlineExceeded
+
+_T = TypeVar("_T")
 
 
 class Cancel:
@@ -69,3 +73,42 @@ class Cancel:
             with self._lock:
                 if watcher in self._watchers:
                     self._watchers.remove(watcher)
+
+    @contextmanager
+    def sooner(self, seconds: float) -> Iterator[Cancel]:
+        """One for a part of the work: its deadline comes so much before this one's, and its end is this one's too."""
+        part = Cancel(None if self.deadline is None else self.deadline - seconds)
+        with self.watch(part.cancel):
+            yield part
+
+
+def within(cancel: Cancel, work: Callable[[], _T]) -> _T:
+    """What `work` gives, in time: it is for work that cannot be stopped, such as a model's check before its first use.
+
+    With a deadline it runs in a thread of its own, which goes on when the time is up, so that next time it is done.
+    Raises what the work raises, Cancelled, DeadlineExceeded.
+    """
+    cancel.check()
+    if cancel.deadline is None:
+        return work()
+    outcome: queue.SimpleQueue[tuple[Any, BaseException | None] | None] = queue.SimpleQueue()
+
+    def run() -> None:
+        try:
+            outcome.put((work(), None))
+        except BaseException as error:
+            outcome.put((None, error))
+
+    threading.Thread(target=run, name="within", daemon=True).start()
+    with cancel.watch(lambda: outcome.put(None)):
+        try:
+            done = outcome.get(timeout=cancel.remaining())
+        except queue.Empty:
+            raise DeadlineExceeded from None
+    if done is None:
+        raise Cancelled
+    value, error = done
+    if error is not None:
+        raise error
+    result: _T = value
+    return result

@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 from itertools import count
-from typing import Any
+from typing import Any, Final
 
 import trio
 
@@ -18,6 +18,11 @@ from libraryfs.mount.exchange import Exchange
 from libraryfs.mount.options import MountOptions
 
 log = logging.getLogger(__name__)
+
+STAND_BY_SECONDS: Final = 2.0
+"""Nothing asked for so long, the process is started ahead of the first question: to start takes it half a second, more
+than some askers have. A mount that ends before costs none. One that ends sooner than this is not started ahead again.
+"""
 
 
 class Answerer:
@@ -52,6 +57,7 @@ class Answerer:
             "folder": exchange.folder,
             "request": bytes(exchange.request).decode("latin-1"),
             "streaming": streaming,
+            "since": exchange.since,
         }
         try:
             self._wanted.set()
@@ -67,14 +73,18 @@ class Answerer:
             self._process.send_signal(signal.SIGKILL)
 
     async def run(self) -> None:
-        """Starts the process whenever a question comes and there is none. Until it is cancelled."""
+        """Starts the process when a question comes or soon may, whenever there is none. Until it is cancelled."""
+        ahead = True
         while True:
-            await self._wanted.wait()
+            with trio.move_on_after(STAND_BY_SECONDS if ahead else math.inf):
+                await self._wanted.wait()
+            began = trio.current_time()
             try:
                 await self._serve()
             except Exception:
                 log.exception("the answering process could not be used")
             finally:
+                ahead = trio.current_time() - began > STAND_BY_SECONDS
                 self._begin()
                 lost = LibraryError("the process that answers has ended; ask again")
                 for exchange in list(self._open.values()):

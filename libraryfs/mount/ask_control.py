@@ -1,7 +1,8 @@
 """`.ask`: a question, as plain text or as a JSON object with options, is answered from what is below its folder."""
 
+import json
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from libraryfs.errors import Cancelled, LibraryError
 from libraryfs.mount.control import Call, wants_json
@@ -9,6 +10,9 @@ from libraryfs.nodes import AGENTS_INO, RINGS_INO, ROOT_INO, Entry
 
 if TYPE_CHECKING:
     from libraryfs.ask.result import Event
+
+LONGEST_MS: Final = 3_600_000
+"""A latency budget beyond this is no valid one."""
 
 
 class AskControl:
@@ -36,6 +40,16 @@ class AskControl:
         """Nothing."""
         return b""
 
+    def patience(self, request: bytes) -> float | None:
+        """The latency budget of a JSON request. What is wrong with it, its answer says."""
+        if not wants_json(request) or b"latency_budget_ms" not in request:
+            return None
+        try:
+            budget = json.loads(request)["latency_budget_ms"]
+        except (ValueError, TypeError, KeyError, RecursionError):
+            return None
+        return budget / 1000 if isinstance(budget, int) and 0 < budget < LONGEST_MS else None
+
     def answer(self, call: Call) -> Iterator[bytes]:
         """Text to text, JSON to JSON; as a stream, the evidence first."""
         from libraryfs.ask import render, request, shared  # here: they load much that a mount does not need
@@ -43,7 +57,7 @@ class AskControl:
         asked = request.parse(call.request, call.path)
         as_json = wants_json(call.request)
         if not call.streaming:
-            result = shared.ask_until(call.stop.on_stop, call.library, asked, None)
+            result = shared.ask_until(call.stop.on_stop, call.library, asked, None, call.since)
             yield render.json(result) if as_json else render.text(result, self._mountpoint)
             return
         stream = render.Stream(as_json=as_json, prefix=self._mountpoint)
@@ -52,7 +66,7 @@ class AskControl:
             call.emit(stream.feed(event))
 
         try:
-            result = shared.ask_until(call.stop.on_stop, call.library, asked, tell)
+            result = shared.ask_until(call.stop.on_stop, call.library, asked, tell, call.since)
         except Cancelled:
             raise
         except LibraryError as error:

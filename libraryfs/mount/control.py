@@ -49,6 +49,7 @@ class Call:
 
     `library` is the thread's own. `streaming` says that the reader takes parts as they come (one handle); else the
     parts are joined and given when all are there. `emit` sends a part at once, before those that `answer` yields.
+    `since` is when the request was complete, on the clock of `time.monotonic()`, which all processes share.
     """
 
     request: bytes
@@ -57,6 +58,7 @@ class Call:
     streaming: bool = False
     stop: Stop = field(default_factory=Stop)
     emit: Callable[[bytes], None] = lambda part: None
+    since: float | None = None
 
     @property
     def path(self) -> str:
@@ -84,6 +86,10 @@ class ControlKind(Protocol):
 
     def listed_in(self, folder: Entry) -> bool:
         """Whether this folder's listing shows the file."""
+        ...
+
+    def patience(self, request: bytes) -> float | None:
+        """Seconds from the request to its answer that the asker has; None: as long as it takes. Runs on the loop."""
         ...
 
     def idle(self, call: Call) -> bytes:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from libraryfs import paths
 from libraryfs.errors import InvalidRequest, LibraryError
-from libraryfs.evals.stored import last_result
+from libraryfs.evals.last_result import last_result
 from libraryfs.mount.control import Call, wants_json
 from libraryfs.nodes import RINGS_INO, Entry, Kind
 from libraryfs.paths import RingPath
@@ -30,6 +30,10 @@ class EvalControl:
     def listed_in(self, folder: Entry) -> bool:
         """In each ring."""
         return folder.kind == Kind.NAMESPACE and folder.parent == RINGS_INO
+
+    def patience(self, request: bytes) -> float | None:
+        """As long as it takes."""
+        return None
 
     def idle(self, call: Call) -> bytes:
         """The last stored result of the ring's eval set in two lines, or nothing. Starts nothing."""

@@ -1,9 +1,11 @@
 """One request and its answer, and the thread that makes the one from the other."""
 
 import logging
+import math
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import Final
 
@@ -18,6 +20,9 @@ log = logging.getLogger(__name__)
 
 KEPT_IDLE: Final = 8
 """Answers to nothing asked that are kept until the next commit: look-up, stat and open of one file ask for the same."""
+
+PATIENT_SHARE: Final = 0.5
+"""Of its time, the part that a request waits for its turn."""
 
 MAX_UNFINISHED: Final = 512
 """Requests that may be worked on or queued, of all control files together; one more gets EAGAIN."""
@@ -38,7 +43,8 @@ class Exchange:
         self.data = bytearray()
         self.started = False
         self.done = False
-        self.finished_at = 0.0  # seconds, monotonic
+        self.since = 0.0  # when the request was complete, seconds, monotonic
+        self.finished_at = 0.0  # the same clock
         self.changed_ns = time.time_ns()
         self.finished = trio.Event()
         self.grown = trio.Event()
@@ -107,6 +113,7 @@ class Runner:
         """Begins to answer."""
         assert self._nursery is not None, "requests come when the mount serves"
         exchange.started = True
+        exchange.since = time.monotonic()
         self.unfinished += 1
         self._nursery.start_soon(self._run, exchange, streaming)
 
@@ -115,7 +122,7 @@ class Runner:
         limiter = self._limiters.setdefault(kind.number, trio.CapacityLimiter(kind.parallel))
         try:
             if kind.elsewhere:
-                async with limiter:
+                async with _turn(limiter, exchange):
                     await self._elsewhere(exchange, streaming=streaming)
                 return
             # abandoned when the mount ends: a thread at work must not hold up the exit
@@ -141,7 +148,7 @@ class Runner:
             def emit(part: bytes) -> None:
                 trio.from_thread.run_sync(exchange.add, part)
 
-            call = Call(bytes(exchange.request), folder, library, streaming, exchange.stop, emit)
+            call = Call(bytes(exchange.request), folder, library, streaming, exchange.stop, emit, exchange.since)
             for part in exchange.kind.answer(call):
                 if exchange.stop.stopped():
                     return
@@ -167,3 +174,20 @@ class Runner:
                 return kind.idle(Call(b"", entry, library))
             except LibraryError as error:
                 return render_error(error, b"")
+
+
+@asynccontextmanager
+async def _turn(limiter: trio.CapacityLimiter, exchange: Exchange) -> AsyncIterator[None]:
+    """A turn at `kind.parallel`, or none: who has little time goes to work without, for what can be had at once."""
+    patience = exchange.kind.patience(bytes(exchange.request))
+    waited = time.monotonic() - exchange.since
+    left = math.inf if patience is None else max(0.0, patience * PATIENT_SHARE - waited)
+    has_turn = False
+    try:
+        with trio.move_on_after(left):
+            await limiter.acquire_on_behalf_of(exchange)
+            has_turn = True
+        yield
+    finally:
+        if has_turn:
+            limiter.release_on_behalf_of(exchange)

@@ -49,6 +49,10 @@ class TreeControl(_Everywhere):
     name = b".tree"
     number = 1
 
+    def patience(self, request: bytes) -> float | None:
+        """As long as it takes."""
+        return None
+
     def idle(self, call: Call) -> bytes:
         """The folder's entries, as text."""
         from libraryfs.library.tree import render, tree
@@ -71,6 +75,10 @@ class DrilldownControl(_Everywhere):
 
     name = b".drilldown"
     number = 2
+
+    def patience(self, request: bytes) -> float | None:
+        """As long as it takes."""
+        return None
 
     def idle(self, call: Call) -> bytes:
         """The walk under the default caps, as text."""

@@ -2,18 +2,20 @@
 
 import json
 from collections.abc import Iterator
+from types import NoneType
 from typing import Any, NamedTuple
 
 import apsw
 
 from libraryfs.nodes import Entry, Kind
 from libraryfs.rows import ArtifactRow
-from libraryfs.store import bodies, entries, inodes, names
+from libraryfs.store import bodies, checked, entries, inodes, names, prefixes
 from libraryfs.store.bodies import Body
 from libraryfs.store.namespaces import Namespace
 from libraryfs.store.outcome import Outcome, times
 
 _COLUMNS = "ino, namespace_id, id, filename, media_type, metadata, created_ns, updated_ns, source_id"
+_TYPES = (int, int, str, bytes, (str, NoneType), str, int, int, (int, NoneType))
 
 
 class Artifact(NamedTuple):
@@ -31,7 +33,8 @@ class Artifact(NamedTuple):
 
 
 def _artifact(row: tuple[Any, ...]) -> Artifact:
-    return Artifact._make((*row[:5], json.loads(row[5]), *row[6:]))
+    checked.columns("artifacts", row, _TYPES)
+    return Artifact._make((*row[:5], checked.json_object("artifacts", row[0], row[5]), *row[6:]))
 
 
 def get(db: apsw.Connection, ino: int) -> Artifact | None:
@@ -87,7 +90,7 @@ def upsert(
     moved = entry._replace(parent=parent, name=name)
     entries.update(db, moved._replace(size=body.size, mtime_ns=updated, ctime_ns=updated, digest=body.digest))
     if parent != entry.parent:
-        _prune(db, entry.parent)
+        prefixes.prune(db, entry.parent)
     return Outcome.CHANGED
 
 
@@ -114,35 +117,12 @@ def delete(db: apsw.Connection, ino: int) -> None:
     db.execute("DELETE FROM artifacts WHERE ino = ?", (ino,))
     entries.remove(db, ino)
     if entry is not None:
-        _prune(db, entry.parent)
+        prefixes.prune(db, entry.parent)
 
 
 def _folders(db: apsw.Connection, namespace: Namespace, filename: bytes, shown: str | None = None) -> int:
-    """The folder of the filename's prefix, made where it is missing; `shown` has the names that an export recorded."""
-    parent = inodes.section_ino(namespace.path, "artifacts")
-    parts = filename.split(b"/")[:-1]
-    given: list[str | None] = [*shown.split("/")] if shown else []
-    given = given if len(given) == len(parts) else [None] * len(parts)
-    for depth, part in enumerate(parts, 1):
-        prefix = b"/".join(parts[:depth])
-        ino = inodes.row_ino(namespace.path, "prefix", prefix)
-        found = entries.get(db, ino)
-        if found is None:
-            folder = parent
-            taken = lambda label, folder=folder: entries.taken(db, folder, label)  # noqa: E731
-            name = names.kept_name(given[depth - 1], part, "prefix", taken)
-            entries.insert(db, Entry(ino, parent, name, int(Kind.PREFIX), namespace.id, 0, 0, 0, None))
-        elif found.kind != Kind.PREFIX:
-            raise ValueError(f"the folder {names.from_bytes(prefix)!r} gives an inode number that is taken")
-        parent = ino
-    return parent
-
-
-def _prune(db: apsw.Connection, ino: int) -> None:
-    folder = entries.get(db, ino)
-    while folder is not None and folder.kind == Kind.PREFIX and not entries.children(db, folder.ino, 0, 1):
-        entries.remove(db, folder.ino)
-        folder = entries.get(db, folder.parent)
+    """The folder of the filename's prefix; `shown` has the names that an export recorded."""
+    return prefixes.ensure(db, namespace, "artifacts", filename.split(b"/")[:-1], shown.split("/") if shown else None)
 
 
 def _write(

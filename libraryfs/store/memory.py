@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from types import NoneType
 from typing import Any, NamedTuple
 
 import apsw
@@ -9,7 +10,7 @@ import apsw
 from libraryfs.nodes import Entry, Kind
 from libraryfs.paths import AGENT_SECTION, section_of
 from libraryfs.rows import MemoryRow
-from libraryfs.store import bodies, entries, inodes, names
+from libraryfs.store import bodies, checked, entries, inodes, names, prefixes
 from libraryfs.store.bodies import Body
 from libraryfs.store.namespaces import Namespace
 from libraryfs.store.outcome import Outcome, times
@@ -31,10 +32,13 @@ class Memory(NamedTuple):
 
 
 _COLUMNS = "ino, namespace_id, id, memory_type, title, confidence, metadata, created_ns, updated_ns, source_id"
+_TYPES = (int, int, str, str, bytes, (float, int, NoneType), str, int, int, (int, NoneType))
 
 
 def _memory(row: tuple[Any, ...]) -> Memory:
-    return Memory._make((*row[:4], names.from_bytes(row[4]), row[5], json.loads(row[6]), *row[7:]))
+    checked.columns("memories", row, _TYPES)
+    metadata = checked.json_object("memories", row[0], row[6])
+    return Memory._make((*row[:4], names.from_bytes(row[4]), row[5], metadata, *row[7:]))
 
 
 def get(db: apsw.Connection, ino: int) -> Memory | None:
@@ -69,7 +73,7 @@ def upsert(
     folder = inodes.section_ino(namespace.path, section)
     metadata = json.dumps(row.metadata)
     if old is None:
-        return _add(db, namespace, row, body, source_id, folder, now_ns)
+        return _add(db, namespace, row, body, source_id, section, now_ns)
     entry = entries.get(db, old.ino)
     assert entry is not None, "a memory has an entry"
     created, updated = times(row, old.created_ns, old.updated_ns)
@@ -86,12 +90,11 @@ def upsert(
     )
     if entry.digest != body.digest:
         bodies.write(db, old.ino, body)
-    was_charter = (
-        abs(entry.parent) == inodes.section_ino(namespace.path, "charter") if namespace.kind == "ring" else False
-    )
+    section_was = prefixes.section_above(db, entry.parent)
+    was_charter = namespace.kind == "ring" and abs(section_was) == inodes.section_ino(namespace.path, "charter")
     parent, name = entry.parent, entry.name
-    if abs(parent) != folder:
-        parent = -folder if section == "charter" else folder
+    if abs(section_was) != folder:  # in its own section a file keeps its folder and its name
+        parent = _folder(db, namespace, row, section)
         if entries.taken(db, parent, name):
             name = names.memory_name(row.title, row.id, lambda label: entries.taken(db, parent, label))
     entries.update(
@@ -100,9 +103,21 @@ def upsert(
             parent=parent, name=name, size=body.size, mtime_ns=updated, ctime_ns=updated, digest=body.digest
         ),
     )
+    if parent != entry.parent:
+        prefixes.prune(db, entry.parent)
     if was_charter or section == "charter":
         elect_charter(db, namespace)
     return Outcome.CHANGED
+
+
+def _folder(db: apsw.Connection, namespace: Namespace, row: MemoryRow, section: str) -> int:
+    """The folder for a new file: its section, or a sub-folder of it. A charter starts on the hidden side."""
+    if namespace.kind == "agent":
+        return inodes.section_ino(namespace.path, AGENT_SECTION)
+    if section == "charter":
+        return -inodes.section_ino(namespace.path, section)
+    shown = row.shown_folder.split("/") if row.shown_folder else []
+    return prefixes.ensure(db, namespace, section, [names.to_bytes(part) for part in shown], shown)
 
 
 def _add(
@@ -111,14 +126,14 @@ def _add(
     row: MemoryRow,
     body: Body,
     source_id: int | None,
-    folder: int,
+    section: str,
     now_ns: int,
 ) -> Outcome:
     ino = inodes.row_ino(namespace.path, "memory", row.id)
     if entries.get(db, ino) is not None:
         raise ValueError(f"the id {row.id!r} gives an inode number that is taken; change the id")
     is_charter = namespace.kind == "ring" and row.memory_type == "charter"
-    parent = -folder if is_charter else folder
+    parent = _folder(db, namespace, row, section)
     kept = names.to_bytes(row.name) if row.name else None
     if kept is not None and not names.needs_mapping(kept) and not entries.taken(db, parent, kept):
         name = kept
@@ -152,8 +167,11 @@ def _add(
 def delete(db: apsw.Connection, namespace: Namespace, ino: int) -> None:
     """Removes a memory and its file; of a charter, the next newest is shown."""
     was_charter = db.execute("SELECT 1 FROM memories WHERE ino = ? AND memory_type = 'charter'", (ino,)).get
+    entry = entries.get(db, ino)
     db.execute("DELETE FROM memories WHERE ino = ?", (ino,))
     entries.remove(db, ino)
+    if entry is not None:
+        prefixes.prune(db, entry.parent)
     if was_charter and namespace.kind == "ring":
         elect_charter(db, namespace)
 

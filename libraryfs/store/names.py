@@ -1,7 +1,7 @@
 """Names: from what a store has to what a filesystem can show.
 
-Memory: the title's slug and `.md`. A name that is taken, or the same row's name in another form, gets `~` and six
-characters of the row's id before the `.md`.
+Memory: the file name that its source had, else the title's slug and `.md`. A name that is taken, or the same row's name
+in another form, gets `~` and six characters of the row's id before the `.md`.
 
 Workspace and artifacts: kept as they are where a folder can hold them. What it cannot (`/` in an item's name, NUL, `.`,
 `..`, empty, over 255 bytes, a control file's name, a name that a sibling has) is shown as

@@ -32,6 +32,27 @@ CREATE TABLE IF NOT EXISTS sources (
     UNIQUE (uri, namespace)
 );
 
+-- How a source is read, and what its files were at its last import: what is as it was is not read again. Derived, but
+-- for the options: without a row here a file is read.
+CREATE TABLE IF NOT EXISTS source_options (
+    source_id INTEGER PRIMARY KEY REFERENCES sources (id) ON DELETE CASCADE,
+    path      BLOB NOT NULL,            -- absolute, as its file system has it
+    options   TEXT NOT NULL,            -- JSON
+    principal TEXT,                     -- who is granted what it brings; NULL: nobody
+    rules     BLOB                      -- digest of what decides which files are wanted
+);
+CREATE TABLE IF NOT EXISTS source_files (
+    source_id INTEGER NOT NULL REFERENCES sources (id) ON DELETE CASCADE,
+    path      BLOB NOT NULL,            -- in the source
+    size      INTEGER NOT NULL,
+    mtime_ns  INTEGER NOT NULL,
+    inode     INTEGER NOT NULL,         -- of the source's file system
+    ino       INTEGER NOT NULL,         -- of the row; 0: it has none
+    note      TEXT NOT NULL,
+    PRIMARY KEY (source_id, path)
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS source_files_row ON source_files (ino);
+
 CREATE TABLE IF NOT EXISTS entries (
     ino          INTEGER PRIMARY KEY,
     parent       INTEGER NOT NULL,
@@ -55,6 +76,10 @@ CREATE TABLE IF NOT EXISTS chunks (
     data BLOB NOT NULL,
     UNIQUE (ino, seq)
 );
+
+-- xxh3-128 of each chunk, so that a read of a part checks just that part. Chunks of an earlier version get theirs when
+-- it is upgraded (store/bodies.py).
+CREATE TABLE IF NOT EXISTS chunk_sums (pk INTEGER PRIMARY KEY, sum BLOB NOT NULL);
 
 CREATE TABLE IF NOT EXISTS memories (
     ino          INTEGER PRIMARY KEY,
@@ -179,6 +204,9 @@ CREATE TRIGGER IF NOT EXISTS entry_removed AFTER DELETE ON entries BEGIN
     UPDATE entries SET mtime_ns = max(mtime_ns, CAST(unixepoch('subsec') * 1000 AS INTEGER) * 1000000)
     WHERE ino = OLD.parent;
 END;
+CREATE TRIGGER IF NOT EXISTS source_file_removed AFTER DELETE ON entries WHEN OLD.digest IS NOT NULL BEGIN
+    DELETE FROM source_files WHERE ino = OLD.ino;
+END;
 CREATE TRIGGER IF NOT EXISTS entry_moved AFTER UPDATE OF parent, name ON entries
 WHEN OLD.parent <> NEW.parent OR OLD.name <> NEW.name BEGIN
     INSERT INTO changes (op, ino, parent, name, namespace_id)
@@ -218,8 +246,11 @@ INSERT OR IGNORE INTO entries (ino, parent, name, kind, namespace_id, size, mtim
 --     is still there. A change of content or title does so in its own transaction, so nothing derived outlives its source.
 --   * the table `vectors` (sqlite-vec) and its triggers are made with the first vector: only then is the length known.
 
+-- Holds stems (store/words.py), so the tokenizer only has to leave them as they are. `title`: the title and the heading
+-- above all others, `headings`: the rest of them, both again in `text`.
 CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5 (
-    text, content = '', contentless_delete = 1, tokenize = 'porter unicode61 remove_diacritics 2'
+    title, headings, text, content = '', contentless_delete = 1,
+    tokenize = "unicode61 remove_diacritics 2 categories 'L* N* Co Mn Mc'"
 );
 INSERT INTO words (words, rank) VALUES ('hashsize', 16777216);  -- bytes that a writer collects before it writes them out
 CREATE VIRTUAL TABLE IF NOT EXISTS words_found USING fts5vocab (words, instance);
@@ -229,7 +260,8 @@ CREATE INDEX IF NOT EXISTS unindexed_namespace ON unindexed (namespace_id);
 CREATE TABLE IF NOT EXISTS indexed (
     ino          INTEGER PRIMARY KEY,
     namespace_id INTEGER NOT NULL,
-    words        INTEGER NOT NULL        -- the file's length for BM25; 0: no text
+    words        INTEGER NOT NULL,       -- the file's length for BM25; 0: no text
+    title        INTEGER NOT NULL        -- different words of its title
 );
 CREATE TABLE IF NOT EXISTS indexed_totals (
     namespace_id INTEGER PRIMARY KEY,

@@ -68,15 +68,24 @@ class Staging:
         if len(self._edges) >= _BATCH:
             self._flush()
 
-    def finish(self) -> tuple[str, str] | None:
-        """Sorts what was noted. Returns the places of two rows that are one (same namespace, store and id), if any."""
+    def finish(self) -> list[tuple[str, str]]:
+        """Sorts what was noted. Returns the places of two rows that are one (same namespace, store and id).
+
+        Of each such pair the first is kept.
+        """
         self._flush()
-        twice = self._db.execute("SELECT ino FROM read_rows GROUP BY ino HAVING count(*) > 1 LIMIT 1").get
-        if twice is not None:
-            places = self._db.execute("SELECT place FROM read_rows WHERE ino = ? ORDER BY rowid LIMIT 2", (twice,)).get
-            return places[0], places[1]
-        self._db.execute("INSERT INTO staged SELECT * FROM read_rows ORDER BY ino; DROP TABLE read_rows")
-        return None
+        twice: list[tuple[str, str]] = [
+            (first, place)
+            for first, place in self._db.execute(
+                "SELECT f.place, r.place FROM read_rows r JOIN (SELECT ino, min(rowid) AS first FROM read_rows"
+                " GROUP BY ino HAVING count(*) > 1) d ON d.ino = r.ino JOIN read_rows f ON f.rowid = d.first"
+                " WHERE r.rowid <> d.first ORDER BY r.rowid"
+            )
+        ]
+        self._db.execute(
+            "INSERT OR IGNORE INTO staged SELECT * FROM read_rows ORDER BY ino, rowid; DROP TABLE read_rows"
+        )
+        return twice
 
     def namespaces(self) -> list[str]:
         """The paths of all namespaces that rows and edges name, in the order of their first use."""
@@ -118,23 +127,31 @@ class Staging:
             )
         ]
 
-    def edges_gone(self, source_id: int) -> list[Edge]:
-        """The edges that the source declared and does not any more."""
+    def edges_gone(self, source_id: int, *, is_whole: bool) -> list[Edge]:
+        """The edges that the source declared and does not any more. Of a part of a source, only those that start at a
+        memory which was read, or is gone."""
+        here = (
+            ""
+            if is_whole
+            else " AND NOT EXISTS (SELECT 1 FROM memories m WHERE m.namespace_id = edges.source_ns"
+            " AND m.id = edges.source_id AND m.ino NOT IN (SELECT ino FROM staged))"
+        )
         rows = self._db.execute(
-            "SELECT source_ns, source_id, kind, target_ns, target_id FROM edges WHERE origin_id = ? EXCEPT"
+            f"SELECT source_ns, source_id, kind, target_ns, target_id FROM edges WHERE origin_id = ?{here} EXCEPT"
             " SELECT source_ns, source_id, kind, target_ns, target_id FROM staged_edges",
             (source_id,),
         )
         return [Edge._make(row) for row in rows]
 
-    def put_edges(self, source_id: int) -> int:
+    def put_edges(self, source_id: int, *, is_whole: bool) -> int:
         """Stores the edges that are not there yet; returns how many the source declares."""
         self._db.execute(
             "INSERT OR IGNORE INTO edges (source_ns, source_id, kind, target_ns, target_id, origin_id)"
             " SELECT source_ns, source_id, kind, target_ns, target_id, ? FROM staged_edges",
             (source_id,),
         )
-        number: int = self._db.execute("SELECT count(*) FROM staged_edges").get
+        count = "SELECT count(*) FROM staged_edges" if is_whole else "SELECT count(*) FROM edges WHERE origin_id = ?"
+        number: int = self._db.execute(count, () if is_whole else (source_id,)).get
         return number
 
     def _number(self, namespace: str) -> int:

@@ -30,8 +30,8 @@ def test_text_is_the_answer_then_numbered_paths() -> None:
     assert render.text(result, "/mnt").decode() == (
         "On Tuesdays.\n"
         "\n"
-        "[1] /mnt/ring/a/skills/new.md\n"
-        "[2] /mnt/ring/a/skills/old.md  (superseded by /ring/a/skills/new.md)\n"
+        "[1] /mnt/ring/a/skills/new.md:1\n"
+        "[2] /mnt/ring/a/skills/old.md:1  (superseded by /ring/a/skills/new.md)\n"
         "    “On Mondays.”\n"
     )
 
@@ -40,6 +40,21 @@ def test_text_without_an_answer_says_why_and_where_it_looked() -> None:
     result = AskResult(message="not in the library", evidence=(evidence("x"),), trace=Trace(degraded=("no model",)))
     said = render.text(result, "/mnt").decode()
     assert said == "not in the library\n\nlooked at:\n    /mnt/ring/a/skills/x.md\n\nnote: no model\n"
+
+
+def test_the_last_line_is_the_question() -> None:
+    """On one line, and cut where it is long; in JSON whole."""
+    question = "When do\nwe \x1b[31mdeploy? " + "x" * 400
+    result = AskResult(question=question, answer="On Tuesdays.", trace=Trace(degraded=("no model",)))
+    lines = render.text(result).decode().splitlines()
+    assert lines[-3:-1] == ["note: no model", ""]
+    assert lines[-1].startswith("question: When do we [31mdeploy? xxx")
+    assert lines[-1].endswith("x …")
+    assert len(lines[-1]) < 320
+    assert json.loads(render.json(result))["question"] == question
+    stream = render.Stream(as_json=False)
+    pieces = stream.feed(TextPiece(text="On Tuesdays.")) + stream.finish(result)
+    assert pieces == render.text(result)
 
 
 def test_text_of_an_error_and_of_a_shaped_answer() -> None:
@@ -53,7 +68,7 @@ def test_text_of_an_error_and_of_a_shaped_answer() -> None:
 
 def test_paths_that_are_no_plain_text() -> None:
     result = AskResult(answer="a", citations=(Citation(id="x", path="/ring/a/skills/a\nb'\udcff.md", quote="a"),))
-    assert b"[1] $'/ring/a/skills/a\\x0ab\\'\xff.md'\n" in render.text(result)
+    assert b"[1] $'/ring/a/skills/a\\x0ab\\'\xff.md':1\n" in render.text(result)
     assert json.loads(render.json(result))["citations"][0]["path"] == "/ring/a/skills/a\nb'\udcff.md"
 
 

@@ -107,8 +107,8 @@ def notes(tmp_path: Path) -> Path:
     files = {
         "charter.md": "# Charter of dev\n\nWe keep the lights on.\n",
         "skills/deploy.md": "---\ntitle: Deploy\nid: skill-deploy\n---\nRun the pipeline on Tuesdays.\n",
-        "decisions/old.md": "---\ntitle: Use FTP\nid: dec-1\n---\nWe copy by FTP.\n",
-        "decisions/new.md": "---\ntitle: Use rsync\nid: dec-2\nsupersedes: [dec-1]\n---\nWe copy by rsync.\n",
+        "decisions/use-ftp.md": "---\ntitle: Use FTP\nid: dec-1\n---\nWe copy by FTP.\n",
+        "decisions/use-rsync.md": "---\ntitle: Use rsync\nid: dec-2\nsupersedes: [dec-1]\n---\nWe copy by rsync.\n",
         "workspace/plans/q1.txt": "first quarter\n",
         "artifacts/logo.svg": "<svg/>\n",
     }

@@ -44,12 +44,42 @@ def test_import_says_what_changed(cli: Run, answer: Answer, notes: Path, tmp_pat
     assert "0 added, 1 changed, 1 removed, 5 unchanged" in done.stdout
 
 
-def test_import_tells_what_it_skipped(cli: Run, notes: Path) -> None:
-    """A file that no section holds is counted and named on stderr, not passed over in silence."""
-    (notes / "decisions" / "diagram.png").write_bytes(b"\x89PNG")
+def test_import_tells_what_it_left_out(cli: Run, answer: Answer, notes: Path) -> None:
+    """Counted by reason; named with --verbose, and always where it looks like a secret."""
+    (notes / "node_modules").mkdir()
+    (notes / "decisions" / "keys.md").write_text("# Keys\n\nghp_" + "a1B2" * 9 + "\n")
+    (notes / "workspace" / ".env").write_text("DB_PASSWORD=hunter2hunter2\n")
     done = cli("import", notes, "--ring", "dev", "--no-embed")
     assert done.returncode == 0
-    assert "decisions/diagram.png" in done.stderr
+    assert f"{notes}/decisions/keys.md:3: GitHub Token" in done.stderr
+    assert "    workspace/.env\n" in done.stderr
+    assert "left out 1 file or folder: version control, caches" in done.stderr
+    assert "node_modules" not in done.stderr
+    assert "node_modules/\n" in cli("import", notes, "--ring", "dev", "--no-embed", "--verbose").stderr
+    assert "keys.md" not in cli("tree", "/ring/dev", "--depth", "3").stdout
+    assert answer("import", notes, "--ring", "dev", "--no-embed", "--allow-secrets")["added"] == 1
+
+
+def test_a_plain_folder_and_its_options(cli: Run, answer: Answer, tmp_path: Path) -> None:
+    """It is said what it was taken for; the options stay with the source."""
+    for name in ("README.md", "docs/adr/0001-a.md", "docs/guide.md", "build.log"):
+        path = tmp_path / "project" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"# {name}\n")
+    done = cli("import", "project", "--ring", "dev", "--no-embed", "--from", "tree")
+    assert "taken as any folder, as the tree that it is, in workspace/" in done.stdout
+    options = ("--map", "docs/adr=decisions", "--exclude", "*.log")
+    assert answer("import", "project", "--ring", "dev", "--no-embed", *options)["skipped"] == {"--exclude": 1}
+    assert names(answer("tree", "/ring/dev/decisions")) == ["0001-a.md"]
+    assert answer("import", "project", "--ring", "dev", "--no-embed")["unchanged"] == 4
+    assert "a place is a section" in cli("import", "project", "--ring", "dev", "--section", "nowhere").stderr
+
+
+def test_a_refused_import_leaves_no_snapshot(cli: Run, notes: Path, tmp_path: Path) -> None:
+    """Nothing is made for an import that fails."""
+    (notes / "decisions" / "odd.md").write_text("---\na: b: c\n---\n")
+    assert cli("import", notes, "--ring", "dev", "--strict").returncode == 2
+    assert not list(tmp_path.glob("data/libraryfs/*"))
 
 
 @pytest.mark.parametrize(
@@ -193,8 +223,9 @@ def test_check(cli: Run, answer: Answer, notes: Path) -> None:
     """0 and `nothing wrong`; then 1 with each finding."""
     assert cli("check").stdout == "nothing wrong\n"
     assert answer("check") == {"ok": True, "problems": []}
-    (notes / "decisions" / "third.md").write_text("---\ntitle: Use rsync\nsupersedes: [nothing]\n---\n")
-    cli("import", notes, "--ring", "dev", "--no-embed")
+    (notes / "decisions" / "third.md").write_text("---\nsupersedes: [nothing]\n---\n")
+    (notes / "workspace" / ".ask").write_text("a control file's name\n")
+    cli("import", notes, "--ring", "dev", "--no-embed", "--hidden")
     found = answer("check", expect=1)
     assert {problem["kind"] for problem in found["problems"]} == {"changed_name", "dangling_edge"}
     done = cli("check")

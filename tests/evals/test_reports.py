@@ -9,8 +9,8 @@ from junitparser import JUnitXml
 
 from libraryfs.ask.result import AskResult, Citation
 from libraryfs.evals import render, report_html, report_junit
-from libraryfs.evals.measured import BUILT_IN_JUDGE
-from libraryfs.evals.stored import last_result
+from libraryfs.evals.judge import BUILT_IN_JUDGE
+from libraryfs.evals.last_result import last_result
 from libraryfs.library.resolver import Library
 from tests.evals.world import RING, SET, World, set_text
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from libraryfs.evals.evalset import ABSTAIN, Question
-from libraryfs.evals.fold import fold, fold_fragment, says
+from libraryfs.evals.matching import fold, fold_fragment, says
 from libraryfs.evals.score import Ruling, score
 from libraryfs.evals.statistics import passes
 

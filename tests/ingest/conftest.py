@@ -1,5 +1,6 @@
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,7 +24,9 @@ def snapshot(tmp_path: Path) -> Iterator[Snapshot]:
 def bring(snapshot: Snapshot) -> Importing:
     """bring(source, "/ring/dev") imports as alice."""
 
-    def run(source: Path, namespace: str | None = "/ring/dev", principal: str | None = "alice") -> ImportReport:
-        return import_source(snapshot, source, namespace, principal)
+    def run(
+        source: Path, namespace: str | None = "/ring/dev", principal: str | None = "alice", **options: Any
+    ) -> ImportReport:
+        return import_source(snapshot, source, namespace, principal, **options)
 
     return run

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from libraryfs.errors import InvalidSource, SnapshotBusy, SnapshotFull
-from libraryfs.ingest import folder
+from libraryfs.ingest import files as ingest_files
 from libraryfs.ingest.files import unreadable
 from libraryfs.ingest.importer import import_source
 from libraryfs.store.snapshot import Snapshot
@@ -95,6 +95,7 @@ def test_an_interrupted_import_leaves_nothing(tmp_path: Path, snapshot: Snapshot
 def test_a_file_that_changes_during_the_import(
     tmp_path: Path, snapshot: Snapshot, bring: Importing, change: str
 ) -> None:
+    """What it is now comes in, or nothing of it, said; the rest comes in either way, and the next import heals."""
     source = lay(tmp_path / "src", {"skills/a.md": "A", "skills/b.md": "B" * 200_000})
 
     def meddle(step: str, _done: int, _total: int) -> None:
@@ -106,27 +107,55 @@ def test_a_file_that_changes_during_the_import(
             if change == "fifo":
                 os.mkfifo(target)
 
-    with pytest.raises(InvalidSource, match=r"skills/b\.md: .*Nothing was imported"):
-        import_source(snapshot, source, "/ring/dev", "alice", meddle)
+    report = import_source(snapshot, source, "/ring/dev", "alice", meddle)
+    expected = {"/ring/dev/skills/a.md": b"A"}
+    if change == "edit":
+        expected["/ring/dev/skills/b.md"] = b"b"
+        assert report.warnings == []
+    else:
+        assert report.warnings == [f"{source}/skills/b.md: changed while it was read; the next import brings it in"]
+    assert files(snapshot) == expected
+    (source / "skills/b.md").unlink(missing_ok=True)
+    lay(source, {"skills/b.md": "B again"})
+    bring(source)
+    assert files(snapshot) == {"/ring/dev/skills/a.md": b"A", "/ring/dev/skills/b.md": b"B again"}
+
+
+def test_strict_refuses_a_file_that_changes(tmp_path: Path, snapshot: Snapshot) -> None:
+    source = lay(tmp_path / "src", {"skills/a.md": "A"})
+
+    def meddle(step: str, _done: int, _total: int) -> None:
+        if step == "write":
+            (source / "skills/a.md").write_text("other")
+
+    with pytest.raises(InvalidSource, match=r"skills/a\.md: .*Nothing was imported"):
+        import_source(snapshot, source, "/ring/dev", "alice", meddle, strict=True)
     assert files(snapshot) == {}
 
 
-def test_a_file_that_may_not_be_read(tmp_path: Path, snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is told in one sentence, with what is wrong in other files. Root may read everything: hence the patch."""
-    source = lay(tmp_path / "src", {"skills/b.md": "B", "skills/c.md": "---\ntitle: [c]\n---\n"})
-    read_head = folder.read_head
+def test_a_file_that_may_not_be_read(
+    tmp_path: Path, snapshot: Snapshot, bring: Importing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is told, its row stays as it is, and the rest comes in. Root may read everything: hence the patch."""
+    source = lay(tmp_path / "src", {"skills/b.md": "B", "skills/c.md": "C"})
+    bring(source)
+    lay(source, {"skills/b.md": "B, changed", "skills/c.md": "C, changed"})
+    read_head = ingest_files.read_head
 
     def refuse(root: Path, path: str, size: int) -> bytes:
         if path == "skills/b.md":
             raise unreadable(root / path, PermissionError(errno.EACCES, "Permission denied"))
         return read_head(root, path, size)
 
-    monkeypatch.setattr(folder, "read_head", refuse)
-    with pytest.raises(InvalidSource) as caught:
-        import_source(snapshot, source, "/ring/dev", "alice")
-    assert "skills/b.md: cannot be read: Permission denied; " in str(caught.value)
-    assert "skills/c.md:2: title in the front matter" in str(caught.value)
-    assert str(caught.value).count("Nothing was imported") == 1
+    with monkeypatch.context() as patched:
+        patched.setattr(ingest_files, "read_head", refuse)
+        report = bring(source)
+        assert report.warnings == [f"{source}/skills/b.md: cannot be read: Permission denied"]
+        assert files(snapshot) == {"/ring/dev/skills/b.md": b"B", "/ring/dev/skills/c.md": b"C, changed"}
+        with pytest.raises(InvalidSource, match=r"b\.md: cannot be read: Permission denied\. Nothing was imported"):
+            bring(source, strict=True, checksum=True)
+    bring(source)
+    assert files(snapshot)["/ring/dev/skills/b.md"] == b"B, changed"
 
 
 def test_a_row_file_that_changes_during_the_import(tmp_path: Path, snapshot: Snapshot) -> None:

@@ -1,20 +1,24 @@
-"""Front matter: what is read, what is metadata, and what is refused with file and line."""
+"""Front matter: what is read, what is metadata, and what is told with its line."""
 
 import json
-from contextlib import suppress
 
 import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from libraryfs.errors import InvalidSource
-from libraryfs.ingest.front_matter import HEAD_BYTES, FrontMatter, read
+from libraryfs.ingest.front_matter import FrontMatter, Reading, read
 from libraryfs.rows import iso
 
 
+def reading(text: str) -> Reading:
+    return read(f"---\n{text}\n---\nBody.\n")
+
+
 def front(text: str) -> FrontMatter:
-    return read(f"---\n{text}\n---\nBody.\n".encode(), "a.md")
+    found = reading(text)
+    assert found.remarks == ()
+    return found.front
 
 
 def test_fields_and_metadata() -> None:
@@ -33,7 +37,18 @@ def test_fields_and_metadata() -> None:
         supersedes=("d-6",),
         derives_from=("a", "b"),
         metadata={"status": "accepted", "tags": ["x", 1, 2.5]},
+        values=found.values,
     )
+    assert found.values == found.metadata | {
+        "title": "Deploys",
+        "id": "d-7",
+        "memory_type": "procedural",
+        "confidence": 0.75,
+        "supersedes": "d-6",
+        "created": "2024-02-29",
+        "updated": "2024-03-01T10:00:00+02:00",
+        "derives_from": ["a", "b", "a"],
+    }
     assert found.created_ns is not None
     assert found.updated_ns is not None
     assert iso(found.created_ns) == "2024-02-29T00:00:00Z"
@@ -86,25 +101,53 @@ def test_what_is_no_time_stays_as_metadata(written: str) -> None:
 @pytest.mark.parametrize(
     "content",
     [
-        b"# No front matter\n",
-        b"",
-        b"---\n",
-        b"---\nNo second line of dashes.\n",
-        b"----\ntitle: four dashes are a rule\n----\n",
-        b"---\nA text between two rules.\n---\n",
-        b"---\n- a list\n---\n",
-        b"text\n---\ntitle: not at the head\n---\n",
+        "# No front matter\n",
+        "",
+        "---\n",
+        "---\nNo second line of dashes.\n",
+        "----\ntitle: four dashes are a rule\n----\n",
+        "text\n---\ntitle: not at the head\n---\n",
+        "+++\nNo second line of signs.\n",
+        '{"one": "line"}\ntext\n',
+        "{\n}\n",
+        "{{< shortcode >}}\ntext\n",
     ],
 )
-def test_what_is_not_front_matter(content: bytes) -> None:
-    assert read(content, "a.md") == FrontMatter()
+def test_what_is_not_front_matter(content: str) -> None:
+    assert read(content) == Reading(FrontMatter(), 0, ())
+
+
+@pytest.mark.parametrize("content", ["---\nA text between two rules.\n---\n", "---\n- a list\n---\n"])
+def test_a_text_between_two_rules_is_told(content: str) -> None:
+    found = read(content)
+    assert found.front == FrontMatter()
+    assert found.remarks[0].text.startswith("a text between two lines of dashes")
+
+
+@pytest.mark.parametrize("head", ["\ufeff---\r\ntitle: T\r\n---\r\nx", "--- \ntitle: T\n...\n", "---\ntitle: T\n---"])
+def test_byte_order_mark_crlf_and_other_ends(head: str) -> None:
+    assert read(head).front.title == "T"
 
 
 @pytest.mark.parametrize(
-    "head", [b"\xef\xbb\xbf---\r\ntitle: T\r\n---\r\nx", b"--- \ntitle: T\n...\n", b"---\ntitle: T\n---"]
+    "head",
+    [
+        '+++\ntitle = "T"\nid = "x"\ndate = 2024-01-01\ntags = ["a"]\nsupersedes = ["y"]\n+++\nText\n',
+        '{\n "title": "T", "id": "x",\n "date": "2024-01-01", "tags": ["a"], "supersedes": ["y"]\n}\n\nText\n',
+    ],
 )
-def test_byte_order_mark_crlf_and_other_ends(head: bytes) -> None:
-    assert read(head, "a.md").title == "T"
+def test_toml_and_json(head: str) -> None:
+    found = read(head)
+    assert found.remarks == ()
+    assert (found.front.title, found.front.id, found.front.supersedes) == ("T", "x", ("y",))
+    assert found.front.metadata == {"date": "2024-01-01", "tags": ["a"]}
+    assert head[found.end :].strip() == "Text"
+
+
+def test_toml_that_cannot_be_read_names_the_line() -> None:
+    (remark,) = read('+++\ntitle = "T"\ndate = soon\n+++\nText\n').remarks
+    assert remark.line == 3
+    assert remark.text.startswith("front matter is not TOML: ")
 
 
 @pytest.mark.parametrize(
@@ -124,26 +167,34 @@ def test_byte_order_mark_crlf_and_other_ends(head: bytes) -> None:
         ("a: " + "[" * 5000, 2),
         ("date: 2020-02-30", 2),
         ("n: " + "9" * 5000, 2),
-        ("a: &a [*a]", 1),
-        ("a: &a [" + "1," * 200 + "]\nb: &b [" + "*a," * 200 + "]\nc: [" + "*b," * 200 + "]", 1),
+        ("a: &a [*a]", 2),
+        ("a: &a [" + "1," * 200 + "]\nb: &b [" + "*a," * 200 + "]\nc: [" + "*b," * 200 + "]", 2),
     ],
 )
-def test_malformed_front_matter_names_file_and_line(text: str, line: int) -> None:
-    with pytest.raises(InvalidSource, match=rf"^a\.md:{line}: ") as caught:
-        front(text)
-    assert "\n" not in str(caught.value)
-    assert "Value error" not in str(caught.value)
-    assert len(str(caught.value)) < 400
+def test_what_cannot_be_read_is_told_with_its_line(text: str, line: int) -> None:
+    (remark, *_) = reading(text).remarks
+    assert remark.line == line
+    assert "\n" not in remark.text
+    assert "Value error" not in remark.text
+    assert len(remark.text) < 400
 
 
-def test_front_matter_that_is_not_utf8() -> None:
-    with pytest.raises(InvalidSource, match=r"^a\.md:3: front matter is not UTF-8"):
-        read(b"---\nok: 1\ntitle: caf\xe9\n---\n", "a.md")
+def test_one_wrong_field_leaves_the_others() -> None:
+    found = reading("title: [a, b]\nid: x\nconfidence: 95\nstatus: kept")
+    assert (found.front.title, found.front.id, found.front.confidence) == (None, "x", None)
+    assert found.front.metadata == {"title": ["a", "b"], "confidence": 95, "status": "kept"}
+    assert [remark.line for remark in found.remarks] == [2, 4]
+
+
+def test_a_second_block_is_told_and_not_read() -> None:
+    found = read("---\na: 1\n---\n---\nb: 2\n---\n# Text\n")
+    assert found.front.metadata == {"a": 1}
+    assert found.remarks[0].line == 4
 
 
 def test_front_matter_without_end_in_a_long_file() -> None:
-    with pytest.raises(InvalidSource, match="does not end within 64 KiB"):
-        read(b"---\n" + b"key: value\n" * 10_000, "a.md"[:HEAD_BYTES])
+    (remark,) = read("---\n" + "key: value\n" * 10_000).remarks
+    assert "does not end within 64 KiB" in remark.text
 
 
 scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20) | st.dates() | st.datetimes()
@@ -160,8 +211,7 @@ def test_whatever_yaml_holds_becomes_json(value: dict[str, object]) -> None:
     assert json.loads(json.dumps(found.metadata, allow_nan=False)) == found.metadata
 
 
-@given(st.binary(max_size=200))
-def test_no_bytes_break_the_reading(content: bytes) -> None:
-    for head in (content, b"---\n" + content + b"\n---\n"):
-        with suppress(InvalidSource):
-            read(head, "a.md")
+@given(st.text(max_size=200))
+def test_no_text_breaks_the_reading(content: str) -> None:
+    for head in (content, f"---\n{content}\n---\n", f"+++\n{content}\n+++\n", f"{{\n{content}\n}}\nText"):
+        json.dumps(read(head).front.values, allow_nan=False)

@@ -34,6 +34,10 @@ class SlowControl:
         """At the root and in each ring."""
         return folder.ino == ROOT_INO or folder.parent == 2
 
+    def patience(self, request: bytes) -> float | None:
+        """As long as it takes."""
+        return None
+
     def idle(self, call: Call) -> bytes:
         """Never called: there is nothing to read when nothing was asked."""
         raise AssertionError

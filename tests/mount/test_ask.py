@@ -67,9 +67,10 @@ def test_text(live: Live) -> None:
     said = sh('echo "When do we deploy?" > .ask; cat .ask', live.point / "ring/dev", session=True)
     answer, cited = said.splitlines()[0], [line for line in said.splitlines() if line.startswith("[1] ")]
     assert answer.startswith("We deploy on Tuesdays, after the stand-up.")
-    assert cited == [f"[1] {live.point}/ring/dev/decisions/deploys.md"]
-    assert answer in Path(cited[0].removeprefix("[1] ")).read_text()
+    assert cited == [f"[1] {live.point}/ring/dev/decisions/deploys.md:1"]
+    assert answer in Path(cited[0].removeprefix("[1] ").removesuffix(":1")).read_text()
     assert "note: no language model is set" in said
+    assert said.endswith("\nquestion: When do we deploy?\n")
 
 
 @pytest.mark.parametrize(
@@ -80,6 +81,7 @@ def test_each_folder_answers_from_what_is_below_it(live: Live, folder: str) -> N
     result = json.loads(
         sh('echo \'{"question": "deploys rota lunch secret"}\' > .ask; cat .ask', live.point / folder, session=True)
     )
+    assert result["question"] == "deploys rota lunch secret"
     paths = [item["path"] for item in result["evidence"]]
     assert paths
     assert all(path.startswith(f"/{folder}") for path in paths)

@@ -13,7 +13,7 @@ from libraryfs import errors, paths, rows, sample
 from libraryfs.ask.request import AskRequest
 from libraryfs.cli.main import COMMANDS
 from libraryfs.evals.evalset import parse_evalset
-from libraryfs.evals.fold import fold, says
+from libraryfs.evals.matching import fold, says
 from libraryfs.evals.statistics import PASS_TENTHS
 from libraryfs.ingest import front_matter, jsonl
 from libraryfs.ingest.importer import import_source
