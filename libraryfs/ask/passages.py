@@ -73,7 +73,7 @@ def _text(library: Library, item: Evidence) -> tuple[str, bool, bool]:
     except PathNotFound:  # it went while we were asking
         return item.excerpt, False, False
     if entry.size <= SMALL_BYTES:
-        return library.content(entry).decode("utf-8", "replace"), False, False
+        return library.text(entry, 0, 4 * entry.size), False, False  # 4: bytes of a character in UTF-8, at most
     begin = max(0, item.start - AROUND_BYTES)
-    end = min(entry.size, item.start + len(item.excerpt.encode("utf-8", "replace")) + AROUND_BYTES)
-    return library.read(entry, begin, end - begin).decode("utf-8", "replace"), begin > 0, end < entry.size
+    end = item.start + len(item.excerpt.encode("utf-8", "replace")) + AROUND_BYTES
+    return library.text(entry, begin, end - begin), begin > 0, end < entry.size

@@ -291,8 +291,7 @@ class _Run:
         """(byte offset, text) of the nearest passage; without one, of the passage with most words of the question."""
         if not near:
             return 0, ""
-        data = bodies.read(self.db, entry, near[0].start, near[0].length)
-        return near[0].start, data.decode("utf-8", "replace")
+        return near[0].start, texts.passage(self.db, entry, near[0].start, near[0].length)
 
 
 def _described(embedder: Embedder, question: str) -> tuple[str, int, int, int]:

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 import apsw
 
-from libraryfs.store import texts
+from libraryfs.store import charset, texts
 from libraryfs.store.search_scope import BELOW, SearchScope
 from libraryfs.store.texts import TextState
 
@@ -120,6 +120,8 @@ def _index(db: apsw.Connection, ino: int) -> None:
         "INSERT INTO indexed (ino, namespace_id, words) VALUES (?, ?, ?)",
         (ino, text.entry.namespace_id, len(words.split())),
     )
+    if text.encoding != charset.UTF8:
+        db.execute("INSERT OR REPLACE INTO charsets (ino, encoding) VALUES (?, ?)", (ino, text.encoding))
 
 
 def search(
