@@ -122,6 +122,7 @@ class _Ask:
         )
         self.steps |= self.found.milliseconds
         self.degraded += self.found.degraded
+        self.notes += self.found.notes
         self.tell(EvidenceFound(evidence=self.found.evidence))
 
     def _read(self) -> None:

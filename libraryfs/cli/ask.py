@@ -21,7 +21,7 @@ EPILOG = """\b
 Examples:
   libraryfs ask "When do we deploy?"
   libraryfs ask "When do we deploy?" --path /ring/dev/decisions --path /ring/ops --json
-  libraryfs ask "Who may see a ring?" --retrieval hybrid --ground --latency-budget-ms 20000
+  libraryfs ask "Who may see a ring?" --retrieval vector --ground --latency-budget-ms 20000
   libraryfs ask "Which port?" --shape port.schema.json
 \b
 Exit code 0 with an answer, 1 without one (it is not in the library, or the time was up), 2 when the
@@ -40,7 +40,7 @@ request or a model is at fault.
 @click.option(
     "--retrieval",
     type=click.Choice(["vector", "hybrid"]),
-    default="vector",
+    default="hybrid",
     show_default=True,
     help="How evidence is found: by meaning, or by meaning and words.",
 )

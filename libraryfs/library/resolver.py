@@ -7,7 +7,19 @@ from libraryfs import paths
 from libraryfs.errors import PathNotFound
 from libraryfs.nodes import AGENTS_INO, RINGS_INO, ROOT_INO, Entry, Kind
 from libraryfs.rows import iso
-from libraryfs.store import access, artifacts, bodies, edges, entries, memory, names, namespaces, prefixes, texts, workspace
+from libraryfs.store import (
+    access,
+    artifacts,
+    bodies,
+    edges,
+    entries,
+    memory,
+    names,
+    namespaces,
+    prefixes,
+    texts,
+    workspace,
+)
 from libraryfs.store.snapshot import Snapshot
 
 _BUILT_IN = ("id", "type", "namespace", "name", "title", "media_type", "confidence", "created_at", "updated_at")
@@ -151,7 +163,8 @@ class Library:
             return {}
         namespace = namespaces.by_id(self._db, entry.namespace_id).path
         charset = texts.encoding(self._db, entry.ino) if entry.kind >= Kind.MEMORY else "utf-8"
-        return {**self._of_row(entry, namespace), "charset": charset if charset not in ("", "utf-8") else None}
+        known = {} if charset in ("", "utf-8") else {"charset": charset}
+        return {**known, **self._of_row(entry, namespace)}
 
     def _of_row(self, entry: Entry, namespace: str) -> dict[str, str | None]:
         if entry.kind == Kind.MEMORY and (row := memory.get(self._db, entry.ino)):

@@ -242,8 +242,11 @@ INSERT OR IGNORE INTO entries (ino, parent, name, kind, namespace_id, size, mtim
 --     is still there. A change of content or title does so in its own transaction, so nothing derived outlives its source.
 --   * the table `vectors` (sqlite-vec) and its triggers are made with the first vector: only then is the length known.
 
+-- Holds stems (store/words.py), so the tokenizer only has to leave them as they are. `title`: the title and the heading
+-- above all others, `headings`: the rest of them, both again in `text`.
 CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5 (
-    text, content = '', contentless_delete = 1, tokenize = 'porter unicode61 remove_diacritics 2'
+    title, headings, text, content = '', contentless_delete = 1,
+    tokenize = "unicode61 remove_diacritics 2 categories 'L* N* Co Mn Mc'"
 );
 INSERT INTO words (words, rank) VALUES ('hashsize', 16777216);  -- bytes that a writer collects before it writes them out
 CREATE VIRTUAL TABLE IF NOT EXISTS words_found USING fts5vocab (words, instance);
@@ -253,7 +256,8 @@ CREATE INDEX IF NOT EXISTS unindexed_namespace ON unindexed (namespace_id);
 CREATE TABLE IF NOT EXISTS indexed (
     ino          INTEGER PRIMARY KEY,
     namespace_id INTEGER NOT NULL,
-    words        INTEGER NOT NULL        -- the file's length for BM25; 0: no text
+    words        INTEGER NOT NULL,       -- the file's length for BM25; 0: no text
+    title        INTEGER NOT NULL        -- different words of its title
 );
 -- Files that are not UTF-8; '' where a file should be text and is in no coding that is known. Found when it is indexed.
 CREATE TABLE IF NOT EXISTS charsets (ino INTEGER PRIMARY KEY, encoding TEXT NOT NULL);

@@ -12,9 +12,11 @@ import apsw
 
 from libraryfs import errors
 from libraryfs.settings import settings
+from libraryfs.store import keywords
+from libraryfs.store.texts import TextState
 
 APPLICATION_ID: Final = 0x4C696266  # "Libf"
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 3
 KEPT_CHANGES: Final = 200_000
 """Rows of the change log that a writer leaves; a mount that is further behind re-reads everything."""
 
@@ -75,9 +77,14 @@ class Snapshot:
             _load_vectors(db)
             if empty or not _is_current(db):
                 with self.transaction():
+                    if not empty and version < 2:
+                        _drop_words(db)
                     db.execute(_schema())
                     db.pragma("application_id", APPLICATION_ID)
                     db.pragma("user_version", SCHEMA_VERSION)
+                    if not empty and version < 3:
+                        _look_for_text(db)
+                        keywords.index_queued(db)
                     db.execute(
                         "INSERT INTO settings (key, value) VALUES ('schema', ?)"
                         " ON CONFLICT DO UPDATE SET value = excluded.value",
@@ -191,6 +198,23 @@ def _load_vectors(db: apsw.Connection) -> None:
     db.enable_load_extension(True)
     db.load_extension(sqlite_vec.loadable_path())
     db.enable_load_extension(False)
+
+
+def _drop_words(db: apsw.Connection) -> None:
+    """Takes away the keyword index of schema 1, which tore words apart at their vowel signs; all files are queued."""
+    db.execute(
+        "DROP TABLE IF EXISTS words_found; DROP TABLE IF EXISTS words; DROP TABLE IF EXISTS indexed;"
+        "DELETE FROM indexed_totals"
+    )
+
+
+def _look_for_text(db: apsw.Connection) -> None:
+    """Queues the files that schema 2 took for no text: those in another coding than UTF-8 are text now."""
+    db.execute(
+        "DELETE FROM indexed WHERE ino IN (SELECT ino FROM embedded WHERE state = ?1);"
+        "DELETE FROM embedded WHERE state = ?1",
+        (int(TextState.BINARY),),
+    )
 
 
 def _schema() -> str:

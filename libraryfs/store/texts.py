@@ -28,7 +28,7 @@ class TextState(IntEnum):
 class Text(NamedTuple):
     """A file's text. Where `state` is not TEXT, `text` is empty.
 
-    `text` has one U+FFFD for each byte of a memory that is in no coding; `size_of` gives true byte lengths all the same.
+    `text` has one U+FFFD for each byte of a memory that is in no coding; `size_of` gives its true byte lengths.
     Of a file in another coding than UTF-8, lengths are those of its text in UTF-8, as `passage` takes them.
     """
 
@@ -62,7 +62,7 @@ def load(db: apsw.Connection, ino: int, max_bytes: int) -> Text | None:
     data = bodies.read(db, entry, 0, entry.size)
     decoded = charset.decode(data)
     if decoded is None and (entry.kind != Kind.MEMORY or b"\0" in data):
-        expected = entry.kind == Kind.MEMORY or (row[1] or "text/").lower().startswith("text/")
+        expected = b"\0" not in data or (row[1] or "").lower().startswith("text/")
         return Text(entry, title, "", TextState.BINARY, "", "" if expected else charset.UTF8)
     raw, encoding = decoded or (data.decode("utf-8", "surrogateescape"), charset.UTF8)
     text = printable(raw)
@@ -72,7 +72,7 @@ def load(db: apsw.Connection, ino: int, max_bytes: int) -> Text | None:
 
 
 def passage(db: apsw.Connection, entry: Entry, start: int, length: int) -> str:
-    """A part of a file's text, by the byte offsets that `Text.size_of` counts; whole characters, as far as they are cut so."""
+    """A part of a file's text, by the byte offsets that `Text.size_of` counts."""
     if encoding(db, entry.ino) in ("", charset.UTF8):
         return bodies.read(db, entry, start, length).decode("utf-8", "replace")
     decoded = charset.decode(bodies.read(db, entry, 0, entry.size))
