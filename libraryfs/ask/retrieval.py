@@ -87,6 +87,7 @@ def retrieve(
         degraded=tuple(run.degraded),
         left_out=run.left_out,
         sources=run.sources,
+        vector=run.vector,
         readable=run.reads,
         notes=run.notes(),
         milliseconds=run.milliseconds,

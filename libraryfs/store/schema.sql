@@ -77,6 +77,10 @@ CREATE TABLE IF NOT EXISTS chunks (
     UNIQUE (ino, seq)
 );
 
+-- xxh3-128 of each chunk, so that a read of a part checks just that part. Chunks of an earlier version get theirs when
+-- it is upgraded (store/bodies.py).
+CREATE TABLE IF NOT EXISTS chunk_sums (pk INTEGER PRIMARY KEY, sum BLOB NOT NULL);
+
 CREATE TABLE IF NOT EXISTS memories (
     ino          INTEGER PRIMARY KEY,
     namespace_id INTEGER NOT NULL,

@@ -73,11 +73,15 @@ def load(db: apsw.Connection, ino: int, max_bytes: int) -> Text | None:
 
 def passage(db: apsw.Connection, entry: Entry, start: int, length: int) -> str:
     """A part of a file's text, by the byte offsets that `Text.size_of` counts."""
+    return utf8(db, entry, start, length).decode("utf-8", "replace")
+
+
+def utf8(db: apsw.Connection, entry: Entry, start: int, length: int) -> bytes:
+    """A part of a file's text in UTF-8, whatever coding the file is in; of what is in none, its bytes."""
     if encoding(db, entry.ino) in ("", charset.UTF8):
-        return bodies.read(db, entry, start, length).decode("utf-8", "replace")
+        return bodies.read(db, entry, start, length)
     decoded = charset.decode(bodies.read(db, entry, 0, entry.size))
-    data = decoded.text.encode("utf-8", "surrogatepass") if decoded else b""
-    return data[start : start + length].decode("utf-8", "replace")
+    return decoded.text.encode("utf-8", "surrogatepass")[start : start + length] if decoded else b""
 
 
 def encoding(db: apsw.Connection, ino: int) -> str:
