@@ -63,6 +63,8 @@ class Retrieval(BaseModel):
     """Items that matched and were cut by a cap."""
     sources: int = 0
     """How many lists of hits were merged: scopes, times legs; over edges counts as one."""
+    vector: bytes | None = None
+    """The question's vector, float32, of length 1; None where keywords alone were searched."""
     readable: float | None = None
     """How surely the embedding model reads the question and the texts in its language, 0 to 1, by measure (see
     fusion.readable); the least of the scopes. None where it was not measured: by vectors or by words alone."""
