@@ -21,7 +21,8 @@ _SPIN = {"embedder": "20000", "language model": "1000"}
 mount and costs a language model, which waits hundreds of times a token, half to nine tenths of its speed when other
 programs run. Sleeping at once costs it two thirds on an idle machine; this costs a tenth. An embedder waits less often
 and may wait longer."""
-_SECRETS = ("LIBRARYFS_LLM_KEY", "LIBRARYFS_EMBEDDER_KEY")
+_SECRETS = ("LIBRARYFS_LLM", "LIBRARYFS_EMBEDDER", "LIBRARYFS_LLM_KEY", "LIBRARYFS_EMBEDDER_KEY")
+"""An endpoint's URL may hold a password. A worker learns what to load from its first message."""
 _OFFLINE = {
     "HF_HUB_OFFLINE": "1",
     "TRANSFORMERS_OFFLINE": "1",
