@@ -13,7 +13,7 @@ import pytest
 
 HOME = Path(__file__).resolve().parent.parent
 PACKAGE = HOME / "libraryfs"
-BASE = {"frontmatter", "nodes", "rows", "paths", "errors", "settings", "jsontext", "patterns", "scheduling"}
+BASE = {"frontmatter", "headings", "nodes", "rows", "paths", "errors", "settings", "jsontext", "patterns", "scheduling"}
 MAY_IMPORT = {
     "cli": {"cli", "mount", "evals", "ask", "ingest", "models", "library", "store", *BASE},
     "mount": {"mount", "evals", "ask", "library", "store", *BASE},

@@ -1,22 +1,22 @@
-"""Passages → an answer in words: the model's, claim by claim as far as it holds, or the best sentence, quoted."""
+"""Blocks → an answer in words: the model's, claim by claim as far as it holds, or the blocks themselves."""
 
 from collections.abc import Callable, Sequence
 from typing import Final, Literal, NamedTuple
 
 from libraryfs.ask import grounding, prompt
-from libraryfs.ask.fit import MAX_WORDS as QUOTE_WORDS
-from libraryfs.ask.fit import fit
+from libraryfs.ask import terms as lexicon
+from libraryfs.ask.candidates import Candidate
+from libraryfs.ask.choice import Answering
 from libraryfs.ask.passages import Passage
 from libraryfs.ask.result import Citation, Claim
-from libraryfs.ask.selection import Candidate, Ranking
-from libraryfs.ask.sentences import split, words
+from libraryfs.ask.sentences import Sentence, split, words
 from libraryfs.errors import Cancelled, DeadlineExceeded, ModelError
 from libraryfs.models.cancel import Cancel
 from libraryfs.models.protocols import LanguageModel
 
-MAX_WORDS: Final = 40
+MAX_WORDS: Final = prompt.MAX_WORDS
 """Of the model's answer; claims beyond it are cut."""
-MAX_TOKENS: Final = 160
+MAX_TOKENS: Final = 400
 
 Say = Callable[[str], None]
 
@@ -34,41 +34,29 @@ class Draft(NamedTuple):
     refused: bool = False
     """The model said that the evidence does not hold the answer."""
     degraded: tuple[str, ...] = ()
+    sentence: str | None = None
 
 
-def quoted(passages: Sequence[Passage], ranking: Ranking, say: Say) -> Draft:
-    """The best sentence of all, or the part of it that answers; of a superseded file, its successor's.
+def quoted(chosen: Sequence[Candidate], sentence: Answering | None, replaced: Sequence[Candidate], say: Say) -> Draft:
+    """The chosen blocks, verbatim. A sentence that answers and stands inside the first, a paragraph, is put before it.
 
-    A short one comes with a neighbour of its paragraph: what answers is often in the sentence after ("They are …").
+    `replaced` are blocks of superseded files that what is chosen replaces: cited, not shown.
     """
-    best = ranking.best
-    if best is None:
+    if not chosen:
         return Draft(None, "none")
-    passage = passages[best.passage]
-    first, last = _with_neighbour(passage, best, ranking)
-    whole = passage.quote(first, last)
-    text = " ".join(fit(whole, ranking.weights).split())
+    texts = [one.text for one in chosen]
+    if sentence is not None and _is_put_first(chosen[0], sentence):
+        texts.insert(0, sentence.text)
+    text = "\n\n".join(texts)
     say(text)
-    cited = [grounding.citation(passage, first, last)]
-    older = next((one for one in ranking.candidates[1:] if one.score > best.score), None)
-    if older is not None and passages[older.passage].item.superseded_by == passage.item.id:
-        cited.append(grounding.citation(passages[older.passage], older.at, older.at + 1))
-    cut = () if words(text) == words(whole) else (f"answer: {words(text)} of the {words(whole)} words of the sentence",)
-    return Draft(text, "quote", (grounding.claim(text, cited[0]),), tuple(cited), cut=cut)
+    cited = [grounding.cite(one) for one in chosen]
+    claims = tuple(grounding.claim(one.text, one) for one in cited)
+    whole = (*cited, *(grounding.cite(one) for one in replaced))
+    return Draft(text, "quote", claims, whole, sentence=None if sentence is None else " ".join(sentence.text.split()))
 
 
-def _with_neighbour(passage: Passage, best: Candidate, ranking: Ranking) -> tuple[int, int]:
-    """The range of the sentence, and of the better one of its neighbours where both are short enough to be quoted."""
-    near = {best.at - 1: (best.at - 1, best.at + 1), best.at + 1: (best.at, best.at + 2)}
-    for other in ranking.candidates:
-        if other.passage != best.passage or other.at not in near:
-            continue
-        first, last = near[other.at]
-        left, right = passage.sentences[first], passage.sentences[last - 1]
-        between = passage.text[left.end : right.start]
-        if not between.strip() and between.count("\n") < 2 and words(passage.quote(first, last)) <= QUOTE_WORDS:
-            return first, last
-    return best.at, best.at + 1
+def _is_put_first(first: Candidate, sentence: Answering) -> bool:
+    return first.block.kind == "paragraph" and first.source[first.block.start : sentence.start].strip() != ""
 
 
 def written(
@@ -97,7 +85,7 @@ class _Check:
         self.passages = passages
         self.handles = handles
         self.say = say
-        self.reply = self.pending = ""
+        self.reply = self.pending = self.gap = self.opening = ""
         self.claims: list[Claim] = []
         self.kept: list[str] = []
         self.citations: list[Citation] = []
@@ -109,13 +97,20 @@ class _Check:
         self.reply += piece
         found = split(self.pending)
         if len(found) > 1:  # all but the last are whole
-            for sentence in found[:-1]:
-                self._claim(sentence.text)
+            self._claims(found[:-1])
+            self.gap = self.pending[found[-2].end : found[-1].start]
             self.pending = self.pending[found[-1].start :]
 
+    def _claims(self, found: Sequence[Sentence]) -> None:
+        """Each with what stands between it and the one before: a list's mark, a new line."""
+        last = 0
+        for at, sentence in enumerate(found):
+            gap = self.pending[last : sentence.start] if at else self.gap + self.pending[: sentence.start]
+            self._claim(sentence.text, gap[gap.index("\n") :] if "\n" in gap else "" if self.kept == [] else " ")
+            last = sentence.end
+
     def finish(self) -> Draft:
-        for sentence in split(self.pending):
-            self._claim(sentence.text)
+        self._claims(split(self.pending))
         named = prompt.handles(self.reply)
         rejected = tuple(name for name in named if name not in self.handles)
         dropped = sum(not claim.supported for claim in self.claims)
@@ -125,21 +120,24 @@ class _Check:
         if self.over:
             notes += (f"{self.over} more claims were cut: an answer has at most {MAX_WORDS} words",)
         return Draft(
-            " ".join(self.kept) or None,
+            "".join(self.kept).strip() or None,
             "model" if self.kept else "none",
             tuple(self.claims),
             tuple(dict.fromkeys(self.citations)),
             rejected,
             notes=notes,
-            refused=self.refused and not self.claims,
+            refused=self.refused and not self.kept,
         )
 
-    def _claim(self, sentence: str) -> None:
+    def _claim(self, sentence: str, gap: str) -> None:
         text = prompt.without_handles(sentence)
-        if text.strip(" .!\"'").upper() == prompt.NOT_FOUND:
+        if text.strip(" .!\"'*").upper() == prompt.NOT_FOUND:
             self.refused = True
             return
         if not any(char.isalnum() for char in text):
+            return
+        if text.endswith((":", "：")) and self._only_opens(text):
+            self.opening += gap + text
             return
         cited = [self.handles[name] for name in prompt.handles(sentence) if name in self.handles]
         held = grounding.support(text, self.question, self.passages, cited)
@@ -151,6 +149,14 @@ class _Check:
             return
         citation = grounding.citation(self.passages[held.passage], held.first, held.last)
         self.claims.append(grounding.claim(text, citation))
-        self.say(f" {text}" if self.kept else text)
-        self.kept.append(text)
+        piece = self.opening + gap + text
+        self.opening = ""
+        piece = piece if self.kept else piece.lstrip()
+        self.say(piece)
+        self.kept.append(piece)
         self.citations.append(citation)
+
+    def _only_opens(self, text: str) -> bool:
+        """Whether a lead-in says nothing that question and evidence do not have."""
+        known = set(lexicon.terms(self.question)).union(*(some for one in self.passages for some in one.terms))
+        return set(lexicon.terms(text)) <= known

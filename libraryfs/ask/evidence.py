@@ -8,6 +8,10 @@ Origin = Literal["vector", "graph", "fallback"]
 """How an item was found: nearest in its scope, over an edge from such an item, or by keywords."""
 
 
+WORDS_LEAD_BELOW: float = 0.5
+"""Where an embedding model is less readable than this, words lead: in retrieval, in ranking, in what is refused."""
+
+
 class Near(NamedTuple):
     """A chunk of an evidence file that is near to the question, `start` and `length` in bytes of the file."""
 
@@ -46,6 +50,11 @@ class Retrieval(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
+    @property
+    def words_lead(self) -> bool:
+        """Whether the cosines of this question say so little that words have to decide."""
+        return self.readable is not None and self.readable < WORDS_LEAD_BELOW
+
     evidence: tuple[Evidence, ...] = ()
     """In the order for the prompt: by score, but a current memory stands before those that it supersedes."""
     degraded: tuple[str, ...] = ()
@@ -54,5 +63,12 @@ class Retrieval(BaseModel):
     """Items that matched and were cut by a cap."""
     sources: int = 0
     """How many lists of hits were merged: scopes, times legs; over edges counts as one."""
+    vector: bytes | None = None
+    """The question's vector, float32, of length 1; None where keywords alone were searched."""
+    readable: float | None = None
+    """How surely the embedding model reads the question and the texts in its language, 0 to 1, by measure (see
+    fusion.readable); the least of the scopes. None where it was not measured: by vectors or by words alone."""
+    notes: tuple[str, ...] = ()
+    """What the trace has to say besides: that words led."""
     milliseconds: dict[str, float] = {}
     """Time of each step: embed, search, graph, load."""

@@ -11,7 +11,7 @@ from contextlib import closing
 from hashlib import blake2b
 from typing import Final, NamedTuple
 
-from libraryfs.ask import answer, prompt, selection
+from libraryfs.ask import answer, prompt
 from libraryfs.ask.evidence import Evidence
 from libraryfs.ask.passages import Passage, of_text
 from libraryfs.models.cancel import Cancel
@@ -127,8 +127,7 @@ def take(model: LanguageModel, cancel: Cancel) -> Result:
 
 def _right(model: LanguageModel, question: Question, cancel: Cancel) -> bool:
     passages = [_passage(number, text) for number, text in enumerate(question.texts)]
-    ranking = selection.rank(question.question, passages, None, cancel)
-    shown = prompt.answer(question.question, passages, ranking, model.context)
+    shown = prompt.answer(question.question, passages, model.context)
     draft = answer.written(model, question.question, passages, shown, cancel, lambda text: None)
     if question.expected is None:
         return draft.refused

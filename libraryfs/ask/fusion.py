@@ -1,20 +1,47 @@
-"""Vector and keyword hits in one ranking."""
+"""Vector and keyword hits in one ranking, and how far the embedding model can be believed about them."""
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
+from statistics import median
 from typing import Final
 
-KEYWORD_WEIGHT: Final = 4.0
-"""Weight of the keyword leg's share (0 to 1) beside a cosine."""
+READS: Final[tuple[float, float, float]] = (-0.4, 25.0, -33.0)
+"""Constant, then the weights of: how far the nearest chunk stands above texts of the question's language that are about
+something else, and how near these are. A logistic function; fitted on even questions, see the decision record."""
+LEAST: Final = 8
+"""Fewer cosines than this say nothing about the model: it is believed."""
+
+MEANING: Final[tuple[float, float]] = (2.0, 1.5)
+"""Weight and power of the share of words beside a cosine that can be believed. Above 1, so that many files with few of
+the words do not drown a near one."""
+WORDS: Final = 8.0
+"""Weight of the share of words where the cosine cannot be believed."""
 
 
-def fused(similarities: Mapping[int, float], shares: Mapping[int, float], floor: float) -> list[int]:
-    """The items of both legs, best first: cosine + KEYWORD_WEIGHT × share; ties by inode number.
+def readable(nearest: float, others: Sequence[float]) -> float:
+    """How surely the embedding model reads the question and the texts in its language, 0 to 1.
 
-    Both measures are absolute, which ranks (RRF) and per-question scaling are not: where the embedding model cannot
-    read the question's script its cosines lie close together, so the keywords decide, and the other way round where no
-    word matches. `floor` stands in for the share of an item that the keyword leg cut off.
+    `nearest` is the cosine of the question and the nearest chunk, `others` those of chunks that have next to nothing of
+    the question but its commonest words. A model that reads finds these far away, and what is meant near. One that does
+    not finds all texts of the language alike.
     """
-    everything = similarities.keys() | shares.keys()
-    return sorted(
-        everything, key=lambda ino: (-similarities.get(ino, 0.0) - KEYWORD_WEIGHT * shares.get(ino, floor), ino)
-    )
+    if len(others) < LEAST:
+        return 1.0
+    middle = median(others)
+    constant, above, near = READS
+    return 1 / (1 + math.exp(-(constant + above * (nearest - middle) + near * middle)))
+
+
+def fused(similarities: Mapping[int, float], shares: Mapping[int, float], reads: float = 1.0) -> list[int]:
+    """The items of both legs, best first; ties by inode number. `reads` is what `readable` says.
+
+    Both measures are absolute, which ranks (RRF) and per-question scaling are not: where no word matches the cosines
+    decide, and where the model cannot read, the words.
+    """
+
+    def score(ino: int) -> float:
+        share = shares.get(ino, 0.0)
+        weight, power = MEANING
+        return similarities.get(ino, 0.0) + reads * weight * math.pow(share, power) + (1 - reads) * WORDS * share
+
+    return sorted(similarities.keys() | shares.keys(), key=lambda ino: (-score(ino), ino))

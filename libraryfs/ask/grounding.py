@@ -17,6 +17,9 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from libraryfs.ask import terms as lexicon
+from libraryfs.ask.blocks import Span
+from libraryfs.ask.candidates import Candidate
+from libraryfs.ask.evidence import Evidence
 from libraryfs.ask.passages import Passage
 from libraryfs.ask.result import Citation, Claim, ClaimEvidence
 
@@ -126,7 +129,22 @@ def _share(parts: _Parts, title: set[str], passage: Passage, first: int, last: i
 
 def citation(passage: Passage, first: int, last: int) -> Citation:
     """The citation of some sentences in a row."""
-    return Citation(id=passage.item.id, path=passage.item.path, quote=passage.quote(first, last))
+    start = passage.sentences[first].start
+    return _citation(passage.item, passage.text, (start, passage.sentences[last - 1].end), passage.block.headings)
+
+
+def cite(candidate: Candidate) -> Citation:
+    """The citation of a block."""
+    block, source = candidate.block, candidate.source
+    *lead, rest = block.spans(source)
+    made = _citation(candidate.item, source, rest, block.headings)
+    return made.model_copy(update={"lead": source[slice(*lead[0])]}) if lead else made
+
+
+def _citation(item: Evidence, source: str, span: Span, headings: tuple[str, ...]) -> Citation:
+    start, end = span
+    line = 1 + source.count("\n", 0, start)
+    return Citation(id=item.id, path=item.path, quote=source[start:end], line=line, headings=headings)
 
 
 def claim(text: str, found: Citation | None) -> Claim:

@@ -1,17 +1,18 @@
-"""request → retrieval → sentences → answer → grounding and shape → result. The one way to ask, for every surface."""
+"""request → retrieval → blocks → answer → grounding and shape → result. The one way to ask, for every surface."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence, Sized
 from contextlib import contextmanager
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, TypeVar
 
 from pydantic import JsonValue
 
-from libraryfs.ask import abstain, answer, exam, passages, prompt, selection, shaped
+from libraryfs.ask import answer, bands, candidates, choice, exam, grounding, passages, prompt, shaped
 from libraryfs.ask.answer import Draft
 from libraryfs.ask.evidence import Retrieval
 from libraryfs.ask.request import AskRequest
 from libraryfs.ask.result import (
+    NEAREST,
     NOT_IN_LIBRARY,
     AskResult,
     Citation,
@@ -29,7 +30,11 @@ from libraryfs.library.resolver import Library
 from libraryfs.models.cancel import Cancel, within
 from libraryfs.models.protocols import Embedder, LanguageModel
 
+Made = TypeVar("Made")
+
 SHAPE_FAILED: Final = "LIBRARY_SHAPE_NOT_SATISFIED"
+READABLE: Final = 0.5
+"""Where the embedding model reads the question with less certainty than this, blocks and bands go by words alone."""
 NAME_SECONDS: Final = 0.02
 
 
@@ -85,6 +90,10 @@ class _Ask:
         self.scores: dict[str, float] = {}
         self.attempts = 0
         self.writes: bool | None = None
+        self.chosen: list[candidates.Candidate] = []
+        self.replaced: list[candidates.Candidate] = []
+        self.sentence: choice.Answering | None = None
+        self.outlook = bands.Outlook(0.0, {})
 
     def run(self) -> AskResult:
         self._retrieve()
@@ -93,8 +102,8 @@ class _Ask:
         try:
             self.cancel.check()
             self._read()
-            if self.outlook.hopeless or (self.outlook.refuse and not self._writer()):
-                return self._missing(NOT_IN_LIBRARY)
+            if self.outlook.hopeless or (self.outlook.band != "answer" and not self._writer()):
+                return self._missing(self._without_answer())
             if self.request.shape is not None:
                 return self._shaped(self.request.shape)
             return self._answered(self._draft())
@@ -122,31 +131,64 @@ class _Ask:
         )
         self.steps |= self.found.milliseconds
         self.degraded += self.found.degraded
+        self.notes += self.found.notes
         self.tell(EvidenceFound(evidence=self.found.evidence))
 
+    @property
+    def vector(self) -> bytes | None:
+        """The question's vector, where the embedding model reads the question and the texts."""
+        readable = self.found.readable
+        return self.found.vector if readable is None or readable >= READABLE else None
+
     def _read(self) -> None:
-        """Passages, their sentences ranked, and whether they hold the answer at all."""
+        """The files' blocks ranked, the few that are shown chosen, and how probable it is that they hold the answer."""
         with self._timed("read"):
-            self.passages = passages.read(self.library, self.found.evidence)
-            if len(self.found.evidence) > len(self.passages):
-                self.cut.append(f"evidence: the first {len(self.passages)} of {len(self.found.evidence)} were read")
+            readings = passages.read(self.library, self.found.evidence)
+            if len(self.found.evidence) > len(readings):
+                self.cut.append(f"evidence: the first {len(readings)} of {len(self.found.evidence)} files were read")
         with self._timed("rank"):
-            self.ranking = self._rank()
-        self.outlook = abstain.outlook(self.passages, self.ranking)
+            self.ranking = self._with_embedder(
+                lambda embedder: candidates.rank(self.request.question, readings, self.vector, embedder, self.cancel)
+            )
+            self.chosen = choice.choose(self.ranking)
+            self.replaced = choice.replaced(self.ranking, self.chosen)
+        with self._timed("sentence"):
+            self.sentence = self._find_sentence(self.chosen)
+            # What replaces a file that answers answers too, in whatever words.
+            asked = [*self.replaced[:1], *self.chosen]
+            sentence = self._find_sentence(asked) if self.replaced else self.sentence
+        self.outlook = bands.outlook(self.ranking, asked, sentence)
         self.scores = {name: round(figure, 4) for name, figure in self.outlook.figures.items()}
 
-    def _rank(self) -> selection.Ranking:
-        searched = any(item.similarity is not None for item in self.found.evidence)
-        embedder = self.models.embedder if searched else None  # where the question could not be embedded, why try again
+    def _with_embedder(self, make: Callable[[Embedder | None], Made]) -> Made:
+        """What `make` gives with the embedder; where that fails, without, and `degraded` says so."""
+        embedder = self.models.embedder if self.vector is not None else None
         try:
-            return selection.rank(self.request.question, self.passages, embedder, self.cancel)
+            return make(embedder)
         except DeadlineExceeded:
             raise
         except ModelError as error:
             if self.cancel.cancelled:
                 raise
-            self.degraded.append(f"{error}: sentences were ranked by their words")
-            return selection.rank(self.request.question, self.passages, None, self.cancel)
+            self.degraded.append(f"{error}: blocks were ranked by their words")
+            return make(None)
+
+    def _find_sentence(self, blocks: Sequence[candidates.Candidate]) -> choice.Answering | None:
+        if not blocks:
+            return None
+        first, vector = blocks[0], self.vector
+        return self._with_embedder(
+            lambda embedder: choice.answering(first, self.ranking, vector, embedder, self.cancel)
+        )
+
+    def _passages(self) -> list[passages.Passage]:
+        """The best blocks as they are shown to a language model, those that were chosen first."""
+        chosen = {(one.reading, one.block.start) for one in self.chosen}
+        every = [
+            *self.chosen,
+            *(one for one in self.ranking.candidates if (one.reading, one.block.start) not in chosen),
+        ]
+        return [passages.passage(one.item, one.source, one.block) for one in every[: 2 * prompt.MAX_BLOCKS]]
 
     def _writer(self) -> LanguageModel | None:
         """The language model, if there is one that passed its reading test."""
@@ -155,14 +197,14 @@ class _Ask:
             return None
         if self.writes is None:
             self.writes = False
-            with self._timed("exam"), self._failures("the best sentence is quoted"):
+            with self._timed("exam"), self._failures("the best blocks are quoted"):
                 self._ready(model)
                 result = exam.sit(model, self.cancel)
                 self.writes = result.writes
                 if not result.writes:
                     self.notes.append(
                         f"the language model missed {result.missed} of {result.asked} questions of its reading test: "
-                        "it does not write answers, the best sentence is quoted"
+                        "it does not write answers, the best blocks are quoted"
                     )
         return model if self.writes else None
 
@@ -183,39 +225,46 @@ class _Ask:
             self.degraded.append(f"{error}: {instead}")
 
     def _draft(self) -> Draft:
-        """The model's answer where it may write and what it says holds; else the best sentence."""
+        """The model's answer where it may write and what it says holds; else the blocks."""
         writer = self._writer()
         if self.models.language_model is None:
-            self.degraded.append("no language model is set: the best sentence is quoted")
+            self.degraded.append("no language model is set: the best blocks are quoted")
         if writer is not None:
-            with self._timed("generate"), self._failures("the best sentence is quoted"):
+            with self._timed("generate"), self._failures("the best blocks are quoted"):
                 draft = self._written(writer)
                 if draft.text is not None or draft.refused:
                     return draft
-                self.notes += (*draft.notes, "nothing of the model's answer is in the evidence: a sentence is quoted")
-                if self.outlook.refuse:
+                self.notes += (*draft.notes, "nothing of the model's answer is in the evidence: blocks are quoted")
+                if self.outlook.band != "answer":
                     return draft._replace(notes=())
         with self._timed("quote"):
-            return answer.quoted(self.passages, self.ranking, self._say)
+            return answer.quoted(self.chosen, self.sentence, self.replaced, self._say_blocks)
 
     def _written(self, writer: LanguageModel) -> Draft:
-        shown = prompt.answer(self.request.question, self.passages, self.ranking, writer.context - answer.MAX_TOKENS)
-        if shown.left_out:
-            self.cut.append(f"prompt: {shown.left_out} sentences of the evidence were left out, the least near")
+        read = self._passages()
+        shown = prompt.answer(self.request.question, read, writer.context - answer.MAX_TOKENS)
+        self._note_left_out(shown.handles)
         if not shown.handles:
             return Draft(None, "none", notes=("the model's window has no room for any evidence",))
         self.attempts += 1
-        return answer.written(writer, self.request.question, self.passages, shown, self.cancel, self._say)
+        return answer.written(writer, self.request.question, read, shown, self.cancel, self._say)
+
+    def _note_left_out(self, handles: Sized) -> None:
+        if left := len(self.ranking.candidates) - len(handles):
+            self.cut.append(f"prompt: {left} blocks of the evidence were left out, the least near")
 
     def _say(self, text: str) -> None:
         self.tell(TextPiece(text=text))
+
+    def _say_blocks(self, text: str) -> None:
+        self.tell(TextPiece(text=text, quoted=True))
 
     def _answered(self, draft: Draft) -> AskResult:
         self.cut += draft.cut
         self.notes += draft.notes
         self.degraded += draft.degraded
         if draft.text is None:
-            return self._missing(NOT_IN_LIBRARY, draft)
+            return self._missing(NOT_IN_LIBRARY if draft.refused else self._without_answer(), draft)
         return self._result(
             answer=draft.text,
             grounding="grounded",
@@ -223,6 +272,7 @@ class _Ask:
             rejected_citations=draft.rejected,
             claims=draft.claims if self.request.ground else None,
             by=draft.by,
+            sentence=draft.sentence,
         )
 
     def _shaped(self, schema: dict[str, Any]) -> AskResult:
@@ -232,10 +282,11 @@ class _Ask:
                 "LIBRARY_MODEL_UNAVAILABLE",
                 "a shaped answer needs a language model, and none is set: set LIBRARYFS_LLM",
             )
+        sentence = None if self.sentence is None else " ".join(self.sentence.text.split())
         try:
             with self._timed("generate"):
                 self._ready(model)
-                made = shaped.answer(model, self.request.question, self.passages, self.ranking, schema, self.cancel)
+                made = shaped.answer(model, self.request.question, self._passages(), sentence, schema, self.cancel)
         except DeadlineExceeded:
             raise
         except ModelError as error:
@@ -244,7 +295,7 @@ class _Ask:
             return self._failed(error.code, error.message)
         self.attempts += made.attempts
         if made.left_out:
-            self.cut.append(f"prompt: {made.left_out} sentences of the evidence were left out, the least near")
+            self.cut.append(f"prompt: {made.left_out} blocks of the evidence were left out, the least near")
         if made.errors:
             wrong = "; ".join(made.errors)
             return self._failed(
@@ -261,12 +312,16 @@ class _Ask:
             by="quote" if made.quoted else "model",
         )
 
+    def _without_answer(self) -> str:
+        return NEAREST if self.chosen and self.outlook.band != "none" else NOT_IN_LIBRARY
+
     def _failed(self, code: str, message: str) -> AskResult:
         return self._result(error=Failure(code=code, message=message), grounding="missing")
 
     def _missing(self, message: str, draft: Draft | None = None, *, truncated: bool = False) -> AskResult:
         return self._result(
             message=message,
+            nearest=tuple(grounding.cite(one) for one in self.chosen) if message == NEAREST else None,
             grounding="missing",
             truncated=truncated,
             rejected_citations=draft.rejected if draft else (),
@@ -285,6 +340,8 @@ class _Ask:
         rejected_citations: tuple[str, ...] = (),
         claims: tuple[Claim, ...] | None = None,
         truncated: bool = False,
+        sentence: str | None = None,
+        nearest: tuple[Citation, ...] | None = None,
     ) -> AskResult:
         trace = Trace(
             steps=self.steps,
@@ -305,6 +362,9 @@ class _Ask:
             answer=answer,
             grounding=grounding,
             message=message,
+            sentence=sentence,
+            confidence=round(self.outlook.probability, 3) if self.outlook.figures else None,
+            nearest=nearest,
             citations=citations,
             evidence=self.found.evidence,
             truncated=truncated,

@@ -2,7 +2,7 @@
 
 On Tuesdays, after the stand-up.
 
-[1] /mnt/library/ring/dev/decisions/deploys.md
+[1] /mnt/library/ring/dev/decisions/deploys.md:12  Rhythm
 
 question: When do we deploy?
 """
@@ -13,7 +13,7 @@ from typing import Final
 
 from libraryfs import jsontext
 from libraryfs.ask.evidence import Evidence
-from libraryfs.ask.result import AskResult, Event, EvidenceFound, Failure
+from libraryfs.ask.result import AskResult, Citation, Event, EvidenceFound, Failure
 from libraryfs.errors import LibraryError
 from libraryfs.store.names import to_bytes
 
@@ -87,32 +87,47 @@ class Stream:
         return b",\n" + to_bytes(jsontext.dumps(plain)).removeprefix(b"{\n") + b"\n"
 
 
-def _head(result: AskResult) -> str:
+def citation(number: int, cited: Citation, result: AskResult, prefix: str = "") -> str:
+    """`[1] path:line  Heading › Heading`, with what replaces the file, if anything does."""
+    newer = {item.id: item.superseded_by for item in result.evidence if item.superseded_by}
+    paths = {item.id: item.path for item in result.evidence}
+    headings = " › ".join(_line(one) for one in cited.headings)
+    replaced = f"  (superseded by {_line(paths.get(newer[cited.id], newer[cited.id]))})" if cited.id in newer else ""
+    return f"[{number}] {_shown(prefix + cited.path)}:{cited.line}{f'  {headings}' if headings else ''}{replaced}"
+
+
+def message(result: AskResult) -> str:
+    """Why there is no answer, in one line."""
     if result.error is not None:
         return f"error: {result.error.code}: {_line(result.error.message)}"
-    if result.answer is None:
-        return result.message or "no answer"
+    return result.message or "no answer"
+
+
+def notes(result: AskResult, prefix: str = "") -> str:
+    """What comes after the citations: where was looked when nothing is shown, what is to be noted, the question."""
+    out = ""
+    if result.answer is None and not result.nearest and result.evidence:
+        out += "\nlooked at:\n" + _paths(result.evidence, prefix)
+    lines = [*(result.conflicts or ()), *result.trace.degraded]
+    said = "\n" + "".join(f"note: {_line(one)}\n" for one in lines) if lines else ""
+    return out + said + _asked(result.question)
+
+
+def _head(result: AskResult) -> str:
+    if result.error is not None or result.answer is None:
+        return "\n\n".join([message(result), *(one.text for one in result.nearest or ())])
     return result.answer if isinstance(result.answer, str) else jsontext.dumps({"": result.answer}, indent=None)[5:-1]
 
 
 def _tail(result: AskResult, prefix: str) -> str:
-    """Citations, or the evidence where there is no answer, and what did not run as it should."""
-    newer = {item.id: item.superseded_by for item in result.evidence if item.superseded_by}
-    paths = {item.id: item.path for item in result.evidence}
+    """Citations, with the words of those that the answer does not hold, and the notes."""
     lines: list[str] = []
-    for number, cited in enumerate(result.citations, 1):
-        replaced = (
-            f"  (superseded by {_line(paths.get(newer[cited.id], newer[cited.id]))})" if cited.id in newer else ""
-        )
-        lines.append(f"[{number}] {_shown(prefix + cited.path)}{replaced}")
-        if not isinstance(result.answer, str) or cited.quote not in result.answer:
+    shown = result.answer if isinstance(result.answer, str) else ""
+    for number, cited in enumerate(result.nearest or result.citations, 1):
+        lines.append(citation(number, cited, result, prefix))
+        if not result.nearest and cited.quote not in shown:
             lines.append(f"    “{' '.join(cited.quote.split())}”")
-    out = "\n" + "\n".join(lines) + "\n" if lines else ""
-    if result.answer is None and result.evidence:
-        out += "\nlooked at:\n" + _paths(result.evidence, prefix)
-    if result.trace.degraded:
-        out += "\n" + "".join(f"note: {_line(reason)}\n" for reason in result.trace.degraded)
-    return out + _asked(result.question)
+    return ("\n" + "\n".join(lines) + "\n" if lines else "") + notes(result, prefix)
 
 
 def _asked(question: str) -> str:

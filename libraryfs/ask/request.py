@@ -83,7 +83,7 @@ class AskRequest(BaseModel):
     shape: Annotated[dict[str, Any] | None, AfterValidator(_check_shape)] = None
     ground: bool = False
     latency_budget_ms: Annotated[int, Field(ge=1, le=MAX_LATENCY_MS)] | None = None
-    retrieval: Literal["vector", "hybrid"] = "vector"
+    retrieval: Literal["vector", "hybrid"] = "hybrid"
 
 
 def wants_json(data: bytes) -> bool:

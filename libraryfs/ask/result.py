@@ -11,6 +11,7 @@ Grounding = Literal["grounded", "ungrounded", "missing"]
 be: its form is asked for); `missing`: no answer, as it is not in the library, did not come in time, or failed."""
 
 NOT_IN_LIBRARY = "not in the library"
+NEAREST = "no file answers this directly; nearest passages"
 
 
 class _Frozen(BaseModel):
@@ -23,6 +24,16 @@ class Citation(_Frozen):
     id: str
     path: str
     quote: str
+    line: int = Field(1, description="line of the file in which the quote begins, from 1")
+    headings: tuple[str, ...] = Field((), description="the headings that the quote stands under, the outermost first")
+    lead: str | None = Field(
+        None, description="a lead-in or a table's header that belongs to the quote and stands apart from it, verbatim"
+    )
+
+    @property
+    def text(self) -> str:
+        """The quote after its lead-in."""
+        return self.quote if self.lead is None else f"{self.lead}\n{self.quote}"
 
 
 class ClaimEvidence(_Frozen):
@@ -74,17 +85,21 @@ class AskResult(_Frozen):
     truncated: bool = Field(False, description="the latency budget was up: evidence only")
     rejected_citations: tuple[str, ...] = Field((), description="handles that the model named and that do not exist")
     claims: tuple[Claim, ...] | None = Field(None, description="with `ground` only")
+    conflicts: tuple[str, ...] | None = Field(None, description="what the shown files say differently, in words")
+    sentence: str | None = Field(None, description="the sentence of the first citation that answers; at most 40 words")
+    confidence: float | None = Field(None, description="how probable it is that what is shown holds the answer, 0 to 1")
+    nearest: tuple[Citation, ...] | None = Field(None, description="where no file answers: the nearest blocks, if any")
     error: Failure | None = None
     trace: Trace = Trace()
 
     @model_serializer(mode="wrap")
     def _leave_out(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """`claims`, `error` and `message` are there only when they say something."""
+        """What is optional is there only when it says something."""
         found: dict[str, Any] = handler(self)
         return {key: value for key, value in found.items() if value is not None or key not in _OPTIONAL}
 
 
-_OPTIONAL = ("claims", "error", "message")
+_OPTIONAL = ("claims", "error", "message", "sentence", "confidence", "nearest", "conflicts")
 
 
 class EvidenceFound(_Frozen):
@@ -97,6 +112,8 @@ class TextPiece(_Frozen):
     """Event: more of the answer, already checked. The pieces put together are the answer's text."""
 
     text: str
+    quoted: bool = False
+    """Whole blocks, at the end: a surface that shows them in its own way may pass this over."""
 
 
 Event = EvidenceFound | TextPiece

@@ -1,13 +1,13 @@
 """Question and scope → evidence: nearest items, expanded over edges, merged, current before superseded."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Final, Literal, NamedTuple
 
 from libraryfs.ask import fusion
-from libraryfs.ask.evidence import Evidence, Near, Origin, Retrieval
+from libraryfs.ask.evidence import WORDS_LEAD_BELOW, Evidence, Near, Origin, Retrieval
 from libraryfs.ask.graph import Graph
 from libraryfs.ask.scope import search_scope
 from libraryfs.errors import Cancelled, ModelError, PathNotFound
@@ -16,7 +16,7 @@ from libraryfs.models import defaults
 from libraryfs.models.cancel import Cancel, within
 from libraryfs.models.protocols import Embedder
 from libraryfs.nodes import Entry
-from libraryfs.store import bodies, evals, keywords, texts, vectors
+from libraryfs.store import bodies, evals, keywords, texts, vectors, words
 from libraryfs.store.search_scope import SearchScope
 
 __all__ = ["NEAREST", "Evidence", "Retrieval", "retrieve"]
@@ -33,6 +33,8 @@ NEAR_CHUNKS: Final = 8
 """Chunks of each file that are told as near."""
 LEG: Final = 50
 """Items of each leg that hybrid retrieval fuses."""
+BACKGROUND: Final = 32
+"""Files that have only the question's commonest words, or none: how near these are says whether the model reads."""
 
 RESERVE_SECONDS: Final = 0.15
 RESERVE_SHARE: Final = 0.3
@@ -48,8 +50,6 @@ class _Hit(NamedTuple):
     score: float
     origin: Origin
     similarity: float | None = None
-    start: int | None = None
-    length: int = 0
     share: float = 0.0
 
     @property
@@ -64,7 +64,7 @@ def retrieve(
     question: str,
     scopes: Sequence[Entry],
     *,
-    retrieval: Mode = "vector",
+    retrieval: Mode = "hybrid",
     cancel: Cancel | None = None,
 ) -> Retrieval:
     """The evidence for `question` in the folders and files `scopes`, as the library's principal sees it.
@@ -87,6 +87,9 @@ def retrieve(
         degraded=tuple(run.degraded),
         left_out=run.left_out,
         sources=run.sources,
+        vector=run.vector,
+        readable=run.reads,
+        notes=run.notes(),
         milliseconds=run.milliseconds,
     )
 
@@ -108,6 +111,7 @@ class _Run:
         self.graph = Graph(library)
         self.degraded: list[str] = []
         self.near: dict[int, tuple[Near, ...]] = {}
+        self.reads: float | None = None
         self.left_out = 0
         self.sources = 0
         self.milliseconds: dict[str, float] = {}
@@ -163,7 +167,7 @@ class _Run:
                 self._add(self._hybrid(scope, self.vector))
             else:
                 near = vectors.nearest(self.db, self.vector, scope, NEAREST, self.reachable)
-                self._add([_Hit(one.ino, _score(rank), "vector", *one[1:]) for rank, one in enumerate(near)])
+                self._add([_Hit(one.ino, _score(rank), "vector", one.similarity) for rank, one in enumerate(near)])
                 self._add_waiting(scope)
         if matched > shown:
             self.left_out += matched - shown
@@ -191,24 +195,50 @@ class _Run:
     def _hybrid(self, scope: SearchScope, vector: bytes) -> list[_Hit]:
         near = {one.ino: one for one in vectors.nearest(self.db, vector, scope, LEG, self.reachable)}
         found = keywords.search(self.db, self.question, scope, LEG, self.reachable)
-        shares = {one.ino: one.share for one in found.best}
-        by_words = [ino for ino in shares if ino not in near]
+        by_words = [one.ino for one in found.best if one.ino not in near]
         measured = {**vectors.similarities(self.db, vector, by_words), **near}
-        floor = found.best[-1].share if len(found.best) == LEG else 0.0  # else nothing reachable was cut off
-        ranked = fusion.fused({ino: one.similarity for ino, one in measured.items()}, shares, floor)
+        reads = self._reads(scope, vector, measured, found)
+        candidates = {ino: found.shares.get(ino, 0.0) for ino in (*measured, *by_words)}
+        ranked = fusion.fused({ino: one.similarity for ino, one in measured.items()}, candidates, reads)
         self.sources += 1
         hits = []
         for rank, ino in enumerate(ranked[:NEAREST]):
             one = measured.get(ino)
-            place = (one.similarity, one.start, one.length) if one else (None, None, 0)
-            hits.append(_Hit(ino, _score(rank), "vector" if ino in near else "fallback", *place))
+            origin: Origin = "vector" if ino in near else "fallback"
+            hits.append(_Hit(ino, _score(rank), origin, one.similarity if one else None))
         return hits
+
+    def _reads(
+        self, scope: SearchScope, vector: bytes, measured: Mapping[int, vectors.Nearest], found: keywords.Findings
+    ) -> float:
+        """Whether the embedding model reads what is asked here; the least of the scopes is told."""
+        if not measured:
+            return 1.0
+        ranked = sorted(found.shares, key=lambda ino: (-found.shares[ino], ino))
+        telling, common = ranked[: len(ranked) // 2], ranked[len(ranked) // 2 :]
+        some = [common[len(common) * at // BACKGROUND] for at in range(BACKGROUND)] if common else []
+        if len(common) < BACKGROUND // 2:
+            some += [ino for ino in keywords.spread(self.db, scope, BACKGROUND // 2) if ino not in telling]
+        others = [ino for ino in dict.fromkeys(some) if self.reachable(ino)]
+        cosines = vectors.middles(self.db, vector, others)
+        reads = fusion.readable(max(one.similarity for one in measured.values()), cosines)
+        self.reads = reads if self.reads is None else min(reads, self.reads)
+        return reads
 
     def _add(self, hits: Sequence[_Hit]) -> None:
         self.sources += 1 if hits else 0
         for hit in hits:
             if hit.ino not in self.hits or hit.order < self.hits[hit.ino].order:
                 self.hits[hit.ino] = hit
+
+    def notes(self) -> tuple[str, ...]:
+        """What the answer's trace has to say about the search."""
+        if self.reads is None or self.reads >= WORDS_LEAD_BELOW:
+            return ()
+        return (
+            f"words led the search: the embedding model hardly tells texts in this question's language apart"
+            f" (readable {self.reads:.2f} of 1)",
+        )
 
     def reachable(self, ino: int) -> bool:
         """Whether the principal can open the item by a path, and it may be evidence.
@@ -240,7 +270,7 @@ class _Run:
             self.left_out += len(reached) - len(kept)
             self.degraded.append(f"memories over edges that were left out: {len(reached) - len(kept)}")
         near = vectors.similarities(self.db, self.vector, [ino for ino, _ in kept]) if self.vector else {}
-        self._add([_Hit(ino, score, "graph", *(near[ino][1:] if ino in near else ())) for ino, score in kept])
+        self._add([_Hit(ino, score, "graph", near[ino].similarity if ino in near else None) for ino, score in kept])
 
     def load(self) -> tuple[Evidence, ...]:
         """The evidence in order: by score, then by closeness, a current memory before those that it replaces."""
@@ -284,7 +314,7 @@ class _Run:
         text = texts.load(self.db, entry.ino, keywords.MAX_TEXT_BYTES)
         if text is None or not text.text:
             return ()
-        best = keywords.best_passages(self.db, text.text, self.question, NEAR_CHUNKS)
+        best = words.best_passages(self.db, text.text, self.question, NEAR_CHUNKS)
         return tuple(Near(text.size_of(0, start), text.size_of(start, end), None) for start, end in best)
 
     def _excerpt(self, entry: Entry, near: Sequence[Near]) -> tuple[int, str]:

@@ -7,10 +7,8 @@ from typing import Any, Final, NamedTuple
 from pydantic import JsonValue
 
 from libraryfs.ask import grounding, prompt, shape
-from libraryfs.ask.fit import fit
 from libraryfs.ask.passages import Passage
 from libraryfs.ask.result import Citation, Claim
-from libraryfs.ask.selection import Ranking
 from libraryfs.models.cancel import Cancel
 from libraryfs.models.protocols import LanguageModel
 
@@ -35,7 +33,7 @@ def answer(
     model: LanguageModel,
     question: str,
     passages: Sequence[Passage],
-    ranking: Ranking,
+    sentence: str | None,
     schema: dict[str, Any],
     cancel: Cancel,
 ) -> Shaped:
@@ -47,7 +45,7 @@ def answer(
     errors: list[str] = []
     best: Shaped | None = None
     for attempt in range(1, ATTEMPTS + 1):
-        shown = prompt.shaped(question, passages, ranking, model.context - MAX_TOKENS, schema, errors)
+        shown = prompt.shaped(question, passages, model.context - MAX_TOKENS, schema, errors)
         reply = model.generate(shown.messages, max_tokens=MAX_TOKENS, cancel=cancel, schema=schema)
         value, errors = _validated(reply.text, schema, cancel)
         if errors:
@@ -59,7 +57,7 @@ def answer(
         best = made if best is None or _held(made) >= _held(best) else best
     if best is None:
         return Shaped(None, tuple(errors), ATTEMPTS)
-    quoted = _quoting(best, schema, question, passages, ranking, cancel)
+    quoted = _quoting(best, schema, question, passages, sentence, cancel)
     return (quoted or best)._replace(attempts=ATTEMPTS, left_out=best.left_out)
 
 
@@ -68,15 +66,15 @@ def _quoting(
     schema: dict[str, Any],
     question: str,
     passages: Sequence[Passage],
-    ranking: Ranking,
+    sentence: str | None,
     cancel: Cancel,
 ) -> Shaped | None:
     """The value with the best sentence for each text that the evidence does not hold; None if the schema refuses it."""
-    if ranking.best is None:
+    if sentence is None:
         return None
     said = shape.said(schema, made.value)
     wrong = [at for (at, _), claim in zip(said, made.claims, strict=True) if not claim.supported]
-    value = shape.with_text(made.value, wrong, " ".join(fit(ranking.best.text, ranking.weights).split()))
+    value = shape.with_text(made.value, wrong, sentence)
     if value == made.value or shape.errors(schema, value, cancel):
         return None
     return _checked(value, schema, question, passages)._replace(quoted=True)

@@ -41,8 +41,18 @@ def terms(text: str) -> list[str]:
         if UNSPACED.search(word):
             found.extend(word[at : at + 2] for at in range(max(1, len(word) - 1)))
         elif word not in _EMPTY:
-            found.append(word[:PREFIX])
+            found.append(_stem(word))
     return found
+
+
+def _stem(word: str) -> str:
+    """Without a plural's or a verb's s where the prefix would hold it: `runs` and `run` are one term.
+
+    A word with a digit is a name of something and stays whole.
+    """
+    if not word.isalpha() and any(char.isdigit() for char in word):
+        return word
+    return (word[:-1] if len(word) > 3 and word[-1] == "s" and word[-2] != "s" else word)[:PREFIX]
 
 
 def numbers(text: str) -> set[str]:

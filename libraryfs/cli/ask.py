@@ -21,11 +21,13 @@ EPILOG = """\b
 Examples:
   libraryfs ask "When do we deploy?"
   libraryfs ask "When do we deploy?" --path /ring/dev/decisions --path /ring/ops --json
-  libraryfs ask "Who may see a ring?" --retrieval hybrid --ground --latency-budget-ms 20000
+  libraryfs ask "Who may see a ring?" --retrieval vector --ground --latency-budget-ms 20000
   libraryfs ask "Which port?" --shape port.schema.json
+  libraryfs ask "When do we deploy?" --short
+  libraryfs ask "When do we deploy?" --open 1
 \b
-Exit code 0 with an answer, 1 without one (it is not in the library, or the time was up), 2 when the
-request or a model is at fault.
+Exit code 0 with an answer, 1 without one (no file answers it, it is not in the library, or the time was
+up), 2 when the request or a model is at fault.
 """
 
 
@@ -40,9 +42,17 @@ request or a model is at fault.
 @click.option(
     "--retrieval",
     type=click.Choice(["vector", "hybrid"]),
-    default="vector",
+    default="hybrid",
     show_default=True,
     help="How evidence is found: by meaning, or by meaning and words.",
+)
+@click.option("--short", is_flag=True, help="Print one sentence only.")
+@click.option(
+    "--open",
+    "opened",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Open citation N in $PAGER or $EDITOR at its line.",
 )
 @as_option
 @snapshot_option
@@ -57,13 +67,17 @@ def command(
     ground: bool,
     latency_budget_ms: int | None,
     retrieval: str,
+    short: bool,
+    opened: int | None,
     principal: str,
 ) -> int:
     """Answer QUESTION from the library, with citations. A - reads the question from stdin."""
     from libraryfs.ask import render
     from libraryfs.ask.pipeline import ask
     from libraryfs.ask.request import build
+    from libraryfs.cli import answer_text
     from libraryfs.cli.models import models
+    from libraryfs.cli.open_citation import open_citation
     from libraryfs.library.resolver import Library
 
     common = common_of(context)
@@ -78,13 +92,18 @@ def command(
     }
     request = build(fields)
     with models() as chosen, common.open() as snapshot:
-        stream = render.Stream(as_json=False) if sys.stdout.isatty() and not common.json else None
+        library = Library(snapshot, principal)
+        stream = answer_text.Terminal() if sys.stdout.isatty() and not (common.json or short) else None
         on_event = None if stream is None else (lambda event: _write(stream.feed(event)))
-        result = ask(Library(snapshot, principal), chosen, request, None, on_event)
-    if stream is not None:
-        _write(stream.finish(result))
-    else:
-        _write(render.json(result) if common.json else render.text(result))
+        result = ask(library, chosen, request, None, on_event)
+        if short and not common.json:
+            _write(answer_text.short(result).encode("utf-8", "surrogateescape") + b"\n")
+        elif stream is not None:
+            _write(stream.finish(result))
+        else:
+            _write(render.json(result) if common.json else render.text(result))
+        if opened is not None:
+            open_citation(library, result, opened)
     if result.error is not None:
         click.echo(f"libraryfs: {result.error.message}", err=True)
         return 2

@@ -18,7 +18,7 @@ class Options(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     llm_judge: bool | None = Field(None, description="Ask the model about fragments that substring did not find")
-    retrieval: Literal["vector", "hybrid"] = Field("vector", description="How evidence is searched")
+    retrieval: Literal["vector", "hybrid"] = Field("hybrid", description="How evidence is searched")
     repeats: int = Field(1, ge=1, le=50, description="How often each question is asked; the majority counts")
     latency_budget_ms: int | None = Field(None, ge=1, le=3_600_000, description="Deadline of each question, ms")
     draft: bool = Field(False, description="The set is a draft that nobody has edited yet: it is refused")

@@ -1,10 +1,11 @@
 """Paths and inode numbers → entries and bytes, as one principal sees them. All that is shown goes through here."""
 
 import json
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from libraryfs import paths
-from libraryfs.errors import PathNotFound
+from libraryfs.errors import PathNotFound, SnapshotDamaged
 from libraryfs.nodes import AGENTS_INO, RINGS_INO, ROOT_INO, Entry, Kind
 from libraryfs.rows import iso
 from libraryfs.store import access, artifacts, bodies, edges, entries, memory, names, namespaces, prefixes, workspace
@@ -13,6 +14,7 @@ from libraryfs.store.snapshot import Snapshot
 _BUILT_IN = ("id", "type", "namespace", "name", "title", "media_type", "confidence", "created_at", "updated_at")
 _RESERVED = frozenset({*_BUILT_IN, "supersedes", "superseded_by", "derives_from", "derived_by"})
 _BACKWARD = {"supersedes": "superseded_by", "derives_from": "derived_by"}
+Read = TypeVar("Read")
 MAX_ATTRIBUTE_NAME = 255 - len("user.library.")
 MAX_ATTRIBUTE_BYTES = 64 * 1024
 
@@ -47,60 +49,57 @@ class Library:
         return found
 
     def lookup(self, folder: Entry, name: bytes) -> Entry:
-        """The entry of a name in a folder. Raises PathNotFound."""
-        found = entries.lookup(self._db, folder.ino, name)
+        """The entry of a name in a folder. Raises PathNotFound, for absent and hidden after the same statements."""
+        found = self._named(folder, name)
         if found is None or not self.may_see(found) or not self.may_see(folder):
             raise PathNotFound(names.from_bytes(name))
         return found
 
+    def _named(self, folder: Entry, name: bytes) -> Entry | None:
+        if folder.ino in (RINGS_INO, AGENTS_INO):
+            return entries.lookup_granted(self._db, self.principal, folder.ino, name)
+        return entries.lookup(self._db, folder.ino, name)
+
     def children(self, folder: Entry, after: int = 0, limit: int = 1000) -> list[Entry]:
         """Up to `limit` entries of a folder with inode numbers above `after`, in their order; [] at the end."""
-        found = entries.children(self._db, folder.ino, after, limit)
-        shown = self._shown(folder, found)
-        while len(found) == limit and not shown:  # a page of hidden namespaces only: look on
-            found = entries.children(self._db, folder.ino, found[-1].ino, limit)
-            shown = self._shown(folder, found)
-        return shown
+        if folder.ino in (RINGS_INO, AGENTS_INO):
+            found = entries.granted(self._db, self.principal, folder.ino, after, limit)
+            return [entry for entry in found if self.may_see(entry)]
+        return entries.children(self._db, folder.ino, after, limit) if self.may_see(folder) else []
 
-    def listing(self, folder: Entry, after: int, limit: int) -> list[entries.Listed]:
-        """As `children`, as plain tuples of what a listing shows."""
+    def listing(self, folder: Entry, after: int, limit: int) -> tuple[list[entries.Listed], bool]:
+        """As `children`, as plain tuples of what a listing shows; and whether damaged rows were left out."""
         if folder.ino in (RINGS_INO, AGENTS_INO):
             found = self.children(folder, after, limit)
-            return [(one.ino, one.name, one.kind, one.size, one.mtime_ns, one.ctime_ns) for one in found]
-        return entries.listing(self._db, folder.ino, after, limit) if self.may_see(folder) else []
+            return [(one.ino, one.name, one.kind, one.size, one.mtime_ns, one.ctime_ns) for one in found], False
+        return entries.listing(self._db, folder.ino, after, limit) if self.may_see(folder) else ([], False)
 
     def children_by_name(self, folder: Entry, after: bytes = b"", limit: int = 1000) -> list[Entry]:
         """Up to `limit` entries of a folder with names above `after`: sections in their order, others in byte order."""
         if folder.kind == Kind.NAMESPACE:
             return [entry for entry in self.children(folder) if not after or entry.name > after]
-        found = entries.children_by_name(self._db, folder.ino, after, limit)
-        shown = self._shown(folder, found)
-        while len(found) == limit and not shown:
-            found = entries.children_by_name(self._db, folder.ino, found[-1].name, limit)
-            shown = self._shown(folder, found)
-        return shown
+        if folder.ino in (RINGS_INO, AGENTS_INO):
+            found = entries.granted_by_name(self._db, self.principal, folder.ino, after, limit)
+            return [entry for entry in found if self.may_see(entry)]
+        return entries.children_by_name(self._db, folder.ino, after, limit) if self.may_see(folder) else []
 
     def count(self, folder: Entry) -> int:
         """How many entries of a folder the principal sees."""
         if folder.ino in (RINGS_INO, AGENTS_INO):
-            return sum(
-                1
-                for namespace in self.namespaces()
-                if namespace.kind == ("ring" if folder.ino == RINGS_INO else "agent")
-            )
+            kind = "ring" if folder.ino == RINGS_INO else "agent"
+            return sum(1 for namespace in self.namespaces() if namespace.kind == kind)
         return entries.count(self._db, folder.ino) if self.may_see(folder) else 0
 
     def namespaces(self) -> list[namespaces.Namespace]:
         """The rings, then the agents, that the principal may see, by name."""
-        visible = self.visible()
-        return [namespace for namespace in namespaces.every(self._db) if namespace.id in visible]
+        return namespaces.granted(self._db, self.principal)
 
     def resolve(self, path: str) -> Entry:
         """The entry of a library path. Raises InvalidPath for bad grammar, PathNotFound for absent and hidden alike."""
         paths.parse(path)
         entry = self.entry(ROOT_INO)
         for part in paths.segments(path):
-            found = entries.lookup(self._db, entry.ino, names.to_bytes(part)) if entry.is_folder else None
+            found = self._named(entry, names.to_bytes(part)) if entry.is_folder else None
             if found is None or not self.may_see(found):
                 raise PathNotFound(path)
             entry = found
@@ -114,12 +113,37 @@ class Library:
         return "/" + "/".join(names.from_bytes(link.name) for link in links[1:])
 
     def read(self, entry: Entry, offset: int, size: int) -> bytes:
-        """Up to `size` bytes of a file's content from `offset`; b"" at the end."""
-        return bodies.read(self._db, entry, offset, size) if self.may_see(entry) else b""
+        """Up to `size` bytes of a file's content from `offset`; b"" at the end.
+
+        Raises SnapshotDamaged where the content is missing, short or changed, PathNotFound where it is gone or hidden.
+        """
+        return self._as_stored(entry, lambda now: bodies.read(self._db, now, offset, size))
 
     def read_into(self, entry: Entry, offset: int, buffer: bytearray) -> int:
-        """Fills `buffer` from `offset` of a file of more than `bodies.CHUNK` bytes; how many bytes there were."""
-        return bodies.read_into(self._db, entry, offset, buffer) if self.may_see(entry) else 0
+        """Fills `buffer` from `offset` of a file of more than `bodies.CHUNK` bytes; how many bytes there were.
+
+        Raises as `read`.
+        """
+        return self._as_stored(entry, lambda now: bodies.read_into(self._db, now, offset, buffer))
+
+    def check_content(self, entry: Entry) -> None:
+        """Reads a large file whose parts have no sums to its end. Raises as `read`."""
+        self._as_stored(entry, lambda now: bodies.check_whole(self._db, now))
+
+    def has_sums(self, entry: Entry) -> bool:
+        """Whether each part of a file can be checked as it is read: false for large ones of an earlier version."""
+        return entry.size <= bodies.CHUNK or bodies.is_summed(self._db, entry)
+
+    def _as_stored(self, entry: Entry, read: Callable[[Entry], Read]) -> Read:
+        if not self.may_see(entry):
+            raise PathNotFound(f"inode {entry.ino}")
+        try:
+            return read(entry)
+        except SnapshotDamaged:
+            now = self.entry(entry.ino)
+            if now.digest == entry.digest and now.size == entry.size:
+                raise
+        return read(now)  # it was changed since the entry was read
 
     def content(self, entry: Entry) -> bytes:
         """The whole content of a file."""
@@ -185,12 +209,6 @@ class Library:
 
     def _sees_memory(self, namespace_id: int, row_id: str) -> bool:
         return namespace_id in self.visible() and memory.find(self._db, namespace_id, row_id) is not None
-
-    def _shown(self, folder: Entry, found: list[Entry]) -> list[Entry]:
-        if folder.ino in (RINGS_INO, AGENTS_INO):
-            visible = self.visible()
-            return [entry for entry in found if entry.namespace_id in visible]
-        return found if self.may_see(folder) else []
 
 
 def _times(created_ns: int, updated_ns: int) -> dict[str, str | None]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from libraryfs.mount.exchange import Exchange
-from libraryfs.mount.processes import Caller, Process, Session, is_alive
+from libraryfs.mount.processes import Caller, Link, Process, Session, is_alive
 
 
 class Place(NamedTuple):
@@ -29,7 +29,7 @@ class Asked:
     began: float = field(default_factory=time.monotonic)
     home: int | None = None
     shared: bool = False
-    """Another thread of the asker's process has read it: threads here are not jobs of their own."""
+    """Another thread has read it than asked: threads here are not jobs of their own."""
     was_read: bool = False
     inherited: bool = False
     blank: bool = False
@@ -40,19 +40,28 @@ class Asked:
 
     def belongs_to(self, process: Process) -> bool:
         """Whether the process has asked this, by itself or through what it ran: a command that has ended."""
-        line = self.caller.line
-        if process not in line:
+        above = self._above(process)
+        if above is None:
             return False
-        above = line.index(process)
-        return not above or ((self.home is None or self.home >= above) and not is_alive(line[above - 1]))
+        at_home = self.home is None or self.home >= above
+        return not above or (at_home and not is_alive(self.caller.line[above - 1].process))
 
-    def read_by(self, caller: Caller, process: Process) -> None:
-        """The caller reads it as what this process of its line has asked."""
-        above = self.caller.line.index(process)
+    def comes_through(self, link: Link) -> bool:
+        """Whether it is this thread of the process that has asked it, or ran what has. Not if threads share it."""
+        above = self._above(link.process)
+        return above is not None and self.caller.line[above].thread == link.thread and not self.shared
+
+    def read_by(self, reader: Link) -> None:
+        """It is read as what this process has asked, through this thread of it."""
+        above = self._above(reader.process)
         if self.home is None:
             self.home = above
-        if not above and caller.thread != self.caller.thread:
+        if above is not None and self.caller.line[above].thread != reader.thread:
             self.shared = True
+
+    def _above(self, process: Process) -> int | None:
+        """How far above its asker the process is."""
+        return next((above for above, link in enumerate(self.caller.line) if link.process == process), None)
 
     def inherit(self, session: Session) -> None:
         """The session reads on where the asker's has ended."""
@@ -65,4 +74,4 @@ class Asked:
             return False  # processes that we are not told
         if sid > 0 and is_alive(Process(sid, self.session.start)):
             return False
-        return not any(is_alive(one) for one in self.caller.line)
+        return not any(is_alive(link.process) for link in self.caller.line)

@@ -1,14 +1,20 @@
 """The bytes of content files: what an open, a READ and a close of one do."""
 
 import time
+from collections import OrderedDict
 from typing import Final
+
+import trio
 
 from libraryfs.library.resolver import Library
 from libraryfs.mount.readahead import ReadAhead
 from libraryfs.mount.view import View
 from libraryfs.mount.warming import Warming
 from libraryfs.nodes import Entry
-from libraryfs.store.bodies import CHUNK
+from libraryfs.store.bodies import CHUNK, check_empty
+
+KNOWN_WHOLE: Final = 1024
+"""Large files of which is remembered that their parts can be trusted."""
 
 
 class Content:
@@ -19,25 +25,32 @@ class Content:
         self._ahead = ahead
         self._warming = warming
         self._buffer = bytearray()
+        self._known_whole: OrderedDict[tuple[int, bytes | None], None] = OrderedDict()
 
     def opened(self, ino: int) -> None:
         """A content file is opened; pairs with `released`. Raises PathNotFound when the row is gone or hidden."""
         library = self._view.library
-        library.entry(ino)  # so that a name which the kernel remembers too long is looked up again (ESTALE), not opened
+        # so that a name which the kernel remembers too long is looked up again (ESTALE), not opened
+        check_empty(library.entry(ino))
         self._ahead.opened(ino, library)
 
     def released(self, ino: int) -> None:
         """The open has ended."""
         self._ahead.released(ino)
 
-    def read(self, ino: int, offset: int, size: int) -> bytes | memoryview:
-        """Up to `size` bytes from `offset`; valid until the next call. Raises PathNotFound: the row is gone or hidden.
+    async def read(self, ino: int, offset: int, size: int) -> bytes | memoryview:
+        """Up to `size` bytes from `offset`; valid until the next call.
 
-        On the loop, and not in a thread: the kernel asks for a MiB at most, which takes less than handing it over.
+        Raises PathNotFound where the row is gone or hidden, SnapshotDamaged where the bytes are not what was stored. On
+        the loop, and not in a thread: the kernel asks for a MiB at most, which takes less than handing it over.
         """
         library = self._view.library
         entry = library.entry(ino)
         if entry.size > CHUNK:
+            if (ino, entry.digest) not in self._known_whole:
+                await self._check_whole(entry)
+                library = self._view.library
+                entry = library.entry(ino)
             size = min(size, max(entry.size - offset, 0))
             buffer = self._buffer if len(self._buffer) == size else bytearray(size)
             self._buffer = buffer  # READs of one file are of one size: it is seldom made anew
@@ -49,6 +62,19 @@ class Content:
         if offset == 0:
             self._ahead.read(entry, library)
         return data
+
+    async def _check_whole(self, entry: Entry) -> None:
+        """A large file that an earlier version stored, without sums of its chunks, is read to its end before the first
+        byte of it is given."""
+        if not self._view.library.has_sums(entry):
+            await trio.to_thread.run_sync(self._read_whole, entry.ino, abandon_on_cancel=True)
+        self._known_whole[entry.ino, entry.digest] = None
+        if len(self._known_whole) > KNOWN_WHOLE:
+            self._known_whole.popitem(last=False)
+
+    def _read_whole(self, ino: int) -> None:
+        with self._view.borrow() as library:
+            library.check_content(library.entry(ino))
 
 
 class ExtendedAttributes:

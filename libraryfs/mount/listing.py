@@ -6,21 +6,24 @@ from libraryfs.mount.view import View
 from libraryfs.nodes import Entry
 from libraryfs.store.entries import Listed
 
+Page = tuple[list[Listed], bool]
+EMPTY: Page = ([], False)
+
 
 class Listing:
     """Reads pages for readdir, and one page ahead. What was read ahead is used only if nothing was committed since."""
 
     def __init__(self, view: View) -> None:
         self._view = view
-        self._ahead: tuple[object, list[Listed]] = (None, [])
+        self._ahead: tuple[object, Page] = (None, EMPTY)
         self._wanted: tuple[Entry, int, int] | None = None
 
-    def page(self, folder: Entry, after: int, limit: int) -> list[Listed]:
-        """Up to `limit` entries after the inode number `after`; [] at the end."""
+    def page(self, folder: Entry, after: int, limit: int) -> Page:
+        """Up to `limit` entries after the number `after`, [] at the end; and whether damaged ones were left out."""
         self._wanted = None
-        key, rows = self._ahead
-        self._ahead = (None, [])
-        return rows if key == self._key(folder, after) else self._view.library.listing(folder, after, limit)
+        key, page = self._ahead
+        self._ahead = (None, EMPTY)
+        return page if key == self._key(folder, after) else self._view.library.listing(folder, after, limit)
 
     def expect(self, folder: Entry, after: int, limit: int) -> None:
         """This page will be asked for next: it is read as soon as the loop has nothing else to do."""
@@ -37,7 +40,7 @@ class Listing:
             key = self._key(folder, after)
             self._ahead = (key, self._view.library.listing(folder, after, limit))
         except Exception:
-            self._ahead = (None, [])  # the request itself will meet the fault, and say so
+            self._ahead = (None, EMPTY)  # the request itself will meet the fault, and say so
 
     def _key(self, folder: Entry, after: int) -> object:
         return self._view.identity, self._view.library.snapshot.data_version(), folder.ino, after

@@ -1,6 +1,7 @@
 """The handlers: each turns a kernel request into a call of the library or of a control file. Thin on purpose."""
 
 import errno
+import logging
 import os
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -13,12 +14,15 @@ from libraryfs.mount.attributes import PAGE, Attributes
 from libraryfs.mount.content import PREFIX, Content, ExtendedAttributes
 from libraryfs.mount.controls import CONTROL_BASE, Controls
 from libraryfs.mount.guard import handler, silent
+from libraryfs.mount.guide import Guide
 from libraryfs.mount.listing import Listing
 from libraryfs.mount.refusals import Refusals
 from libraryfs.mount.requests import RequestLog
 from libraryfs.mount.view import View
 from libraryfs.nodes import ROOT_INO
 from libraryfs.paths import MAX_SEGMENT_BYTES
+
+log = logging.getLogger(__name__)
 
 REQUESTS: Final = PREFIX + b"requests"
 """An attribute of the root that no list shows: how often the kernel asked for what (a JSON object)."""
@@ -42,6 +46,7 @@ class Operations(Refusals):
         content: Content,
         controls: Controls,
         attributes: Attributes,
+        guide: Guide,
         requests: RequestLog,
         connected: Callable[[], None],
     ) -> None:
@@ -52,6 +57,7 @@ class Operations(Refusals):
         self._extended = ExtendedAttributes(view)
         self._controls = controls
         self._attributes = attributes
+        self._guide = guide
         self._connected = connected
         self._listing = Listing(view)
         self._fit = 64  # how many entries the last listing's buffer took
@@ -69,6 +75,8 @@ class Operations(Refusals):
         folder = library.entry(parent_inode)
         if self._controls.is_name(name, folder):
             return await self._controls.lookup(folder, name, ctx)
+        if (found := self._guide.lookup(folder, name)) is not None:
+            return found
         try:
             return self._attributes.of(library.lookup(folder, name))
         except PathNotFound:
@@ -83,6 +91,8 @@ class Operations(Refusals):
         """The attributes of an inode."""
         if inode >= CONTROL_BASE:
             return await self._controls.getattr(inode, ctx)
+        if self._guide.has(inode):
+            return self._guide.attributes(inode)
         return self._attributes.of(self._view.library.entry(inode))
 
     @handler
@@ -107,6 +117,8 @@ class Operations(Refusals):
             return not mode & os.X_OK
         if mode & os.W_OK:
             raise FUSEError(errno.EROFS)
+        if self._guide.has(inode):
+            return not mode & os.X_OK
         return not mode & os.X_OK or self._view.library.entry(inode).is_folder
 
     @handler
@@ -116,7 +128,8 @@ class Operations(Refusals):
             return await self._controls.open(inode, flags, ctx)
         if flags & WRITES:
             raise FUSEError(errno.EROFS)
-        self._content.opened(inode)
+        if not self._guide.has(inode):
+            self._content.opened(inode)
         return FileInfo(fh=inode, keep_cache=True)
 
     @handler
@@ -124,7 +137,9 @@ class Operations(Refusals):
         """Bytes of a file."""
         if fh >= CONTROL_BASE:
             return await self._controls.read(fh, off, size)
-        return self._content.read(fh, off, size)
+        if self._guide.has(fh):
+            return self._guide.read(off, size)
+        return await self._content.read(fh, off, size)
 
     @handler
     async def write(self, fh: int, off: int, buf: bytes) -> int:
@@ -143,7 +158,7 @@ class Operations(Refusals):
         """The last close of a handle."""
         if fh >= CONTROL_BASE:
             self._controls.release(fh)
-        else:
+        elif not self._guide.has(fh):
             self._content.released(fh)
 
     @handler
@@ -164,7 +179,13 @@ class Operations(Refusals):
         folder = library.entry(self._controls.walks.folder_of(fh))
         filled, fill, reply = self._attributes.blank(), self._attributes.fill, pyfuse3.readdir_reply
         after, count = start_id, 0
-        while after < CONTROL_BASE and (page := self._listing.page(folder, after, self._fit)):
+        while after < CONTROL_BASE:
+            page, is_damaged = self._listing.page(folder, after, self._fit)
+            if is_damaged:
+                log.error("folder %d: has damaged rows, which are not listed; see 'libraryfs check'", folder.ino)
+                self._controls.walks.left_out(fh)
+            if not page:
+                break
             for ino, name, kind, size, mtime_ns, ctime_ns in page:
                 fill(filled, ino, kind, size, mtime_ns, ctime_ns)
                 if not reply(token, name, filled, ino):
@@ -173,10 +194,14 @@ class Operations(Refusals):
                     return
                 after = ino
                 count += 1
-        for name, attributes in self._controls.listed(folder):
+        for name, attributes in self._guide.listed(folder) + self._controls.listed(folder):
             ino = attributes.st_ino
-            if ino > start_id and not pyfuse3.readdir_reply(token, name, attributes, ino):
-                return
+            if ino > start_id:
+                count += 1
+                if not reply(token, name, attributes, ino):
+                    return
+        if not count and not self._controls.walks.is_whole(fh):
+            raise FUSEError(errno.EIO)  # after all that can be shown, so that nobody takes it for all there is
 
     @handler
     async def releasedir(self, fh: int) -> None:
@@ -208,7 +233,7 @@ class Operations(Refusals):
         if name == REQUESTS and inode == ROOT_INO:
             return self.requests.as_json()
         value = None
-        if name.startswith(PREFIX) and inode < CONTROL_BASE:
+        if name.startswith(PREFIX) and inode < CONTROL_BASE and not self._guide.has(inode):
             value = self._extended.of(inode).get(name)
         if value is None:
             raise FUSEError(pyfuse3.ENOATTR)
@@ -217,6 +242,6 @@ class Operations(Refusals):
     @handler
     async def listxattr(self, inode: int, ctx: RequestContext) -> Sequence[bytes]:
         """The names of an entry's attributes."""
-        if inode >= CONTROL_BASE:
+        if inode >= CONTROL_BASE or self._guide.has(inode):
             return []
         return list(self._extended.of(inode))

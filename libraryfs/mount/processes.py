@@ -14,6 +14,7 @@ ENDING: Final = sum(
 the SIGURG and SIGALRM of runtimes) are nobody's wish to stop."""
 
 MAX_ANCESTRY: Final = 64
+MAX_THREADS: Final = 256
 MAX_LEADERS: Final = 4096
 
 
@@ -82,20 +83,42 @@ def parent_of(pid: int) -> int:
     return 0 if found is None else found.parent
 
 
-def ancestry(pid: int) -> tuple[Process, ...]:
-    """The thread's process and its ancestors of the same session, the nearest first; never empty."""
+class Link(NamedTuple):
+    """A process of an ancestry, and the thread of it that the ancestry goes through."""
+
+    process: Process
+    thread: Process
+
+
+def ancestry(pid: int) -> tuple[Link, ...]:
+    """The thread with its process, and the ancestors of the same session, the nearest first; never empty."""
     group = group_of(pid)
+    own = process(pid)
     found = _stat(group)
     if found is None:
-        return (Process(group, 0),)
-    line = [Process(group, found.start)]
+        return (Link(Process(group, 0), own),)
+    line = [Link(Process(group, found.start), own)]
     while len(line) < MAX_ANCESTRY:
         above = _stat(found.parent)
         if above is None or above.sid != found.sid:
             break
-        line.append(Process(found.parent, above.start))
+        parent = Process(found.parent, above.start)
+        line.append(Link(parent, _spawner(parent, line[-1].process.pid)))
         found = above
     return tuple(line)
+
+
+def _spawner(parent: Process, child: int) -> Process:
+    """The parent's thread that has started the child: where threads run commands, it tells whose a command is."""
+    try:
+        threads = os.listdir(f"/proc/{parent.pid}/task")
+        if 1 < len(threads) <= MAX_THREADS:
+            for thread in threads:
+                if str(child).encode() in Path(f"/proc/{parent.pid}/task/{thread}/children").read_bytes().split():
+                    return process(int(thread))
+    except OSError:
+        pass  # it ends, or this kernel does not tell
+    return parent
 
 
 class Session(NamedTuple):
@@ -110,19 +133,23 @@ class Session(NamedTuple):
 
 
 class Caller(NamedTuple):
-    """Who asks or reads: its session, its thread, and its process with the ancestors of that in the session."""
+    """Who asks or reads: its session, and its thread and process with the ancestors of that in the session."""
 
     session: Session
-    thread: Process
-    line: tuple[Process, ...]
+    line: tuple[Link, ...]
 
     @property
     def process(self) -> Process:
         """The caller's own process."""
-        return self.line[0]
+        return self.line[0].process
+
+    @property
+    def thread(self) -> Process:
+        """The caller itself."""
+        return self.line[0].thread
 
 
-NOBODY: Final = Process(0, 0)
+NOBODY: Final = Link(Process(0, 0), Process(0, 0))
 
 
 class Callers:
@@ -134,8 +161,8 @@ class Callers:
     def caller(self, uid: int, pid: int) -> Caller:
         """The caller of a request. One that has ended by now is a session of its own."""
         if pid == 0:
-            return Caller(Session(uid, 0), NOBODY, (NOBODY,))
-        return Caller(self.session(uid, pid), process(pid), ancestry(pid))
+            return Caller(Session(uid, 0), (NOBODY,))
+        return Caller(self.session(uid, pid), ancestry(pid))
 
     def session(self, uid: int, pid: int) -> Session:
         """The session of a process."""

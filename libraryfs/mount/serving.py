@@ -23,6 +23,7 @@ from libraryfs.mount.attributes import Attributes
 from libraryfs.mount.content import Content
 from libraryfs.mount.controls import Controls
 from libraryfs.mount.exchange import Runner
+from libraryfs.mount.guide import Guide
 from libraryfs.mount.kernel import KernelCaches
 from libraryfs.mount.kinds import control_kinds
 from libraryfs.mount.logs import start_logging
@@ -76,10 +77,12 @@ async def _serve(
         answerer.end()
         controls.outdate()
 
-    refresh = Refresh(view, kernel, settings().refresh_ms / 1000, forget_answers, ahead.open_now)
+    interval = settings().refresh_ms / 1000
+    guide = Guide(view, attributes, kernel, str(options.mountpoint))
+    refresh = Refresh(view, kernel, interval, forget_answers, ahead.open_now)
     with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1) as signals:
         connected = trio.Event()
-        _mount(options, Operations(view, content, controls, attributes, requests, connected.set))
+        _mount(options, Operations(view, content, controls, attributes, guide, requests, connected.set))
         log.info("%s: mounted for %s from %s", options.mountpoint, options.principal, options.snapshot)
         try:
             async with trio.open_nursery() as nursery:
@@ -88,6 +91,7 @@ async def _serve(
                 nursery.start_soon(_greet, options, connected, ready)
                 nursery.start_soon(refresh.run)
                 nursery.start_soon(refresh.watch)
+                nursery.start_soon(guide.watch, interval)
                 nursery.start_soon(_sweep, controls)
                 nursery.start_soon(_heed, signals, requests, nursery.cancel_scope)
                 gc.collect()

@@ -14,7 +14,7 @@ from typing import Final
 from libraryfs.mount.asked import Asked, Place
 from libraryfs.mount.control import ControlKind
 from libraryfs.mount.exchange import Exchange
-from libraryfs.mount.processes import Caller, Callers, Process, Session, is_single, parent_of, process_of
+from libraryfs.mount.processes import Caller, Callers, Link, Session, is_single, parent_of, process_of
 from libraryfs.mount.walks import Walks
 
 FIRST_INO: Final = 7 << 60
@@ -125,25 +125,21 @@ class Sessions:
         return asked.exchange
 
     def _nearest(self, own: list[Asked], caller: Caller, *, take: bool) -> Asked | None:
-        own = own[::-1]
-        if not is_single(caller.process):  # else it does one thing after the other, and its line tells
-            mine = next((asked for asked in own if asked.caller.thread == caller.thread and not asked.shared), None)
-            if mine is not None:
-                return mine
-        for process in caller.line:
-            found = [asked for asked in own if asked.belongs_to(process)]
+        for link in caller.line:
+            found = [asked for asked in reversed(own) if asked.belongs_to(link.process)]
+            if len(found) > 1 and not is_single(link.process):
+                found = [asked for asked in found if asked.comes_through(link)] or found
             if found:
                 if take:
-                    self._settle(found, caller, process)
+                    self._settle(found, link)
                 return found[0]
-        return next((asked for asked in own if not asked.blank), None)
+        return next((asked for asked in reversed(own) if not asked.blank), None)
 
-    def _settle(self, found: list[Asked], caller: Caller, process: Process) -> None:
-        """The caller reads the first of those that the process has asked: no one comes to the others of its commands
-        any more."""
-        found[0].read_by(caller, process)
+    def _settle(self, found: list[Asked], reader: Link) -> None:
+        """The first of those that the process has asked is read: nobody comes to the others of its commands now."""
+        found[0].read_by(reader)
         for asked in found[1:]:
-            if asked.caller.process != process and not asked.exchange.waiters:
+            if asked.caller.process != reader.process and not asked.exchange.waiters:
                 self._drop(asked)
 
     def _left(self, place: Place, caller: Caller, *, take: bool) -> Asked | None:

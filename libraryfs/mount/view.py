@@ -14,6 +14,9 @@ from libraryfs.store.snapshot import Snapshot
 KEPT: Final = 4
 """Idle connections that are kept for threads."""
 
+MOST_STEPS: Final = 20_000_000
+"""Steps of SQLite for one use of the loop's Library: some hundred are usual, and this many take half a second."""
+
 
 class View:
     """One principal's Library, for the loop's thread (`library`) and for others (`borrow`)."""
@@ -25,7 +28,7 @@ class View:
         self._idle: list[Library] = []
         self.identity = self.identity_now()
         self.is_held_back = False
-        self._library: Library | None = self._open()
+        self._library: Library | None = self._open_for_the_loop()
 
     @property
     def library(self) -> Library:
@@ -39,6 +42,7 @@ class View:
         """The same also while the mount is held back: for the refresh, whose end that waits for."""
         if self._library is None:
             raise SnapshotError(f"{self.path}: was replaced by a file that cannot be used")
+        self._library.snapshot.steps = 0
         return self._library
 
     def hold_back(self, held: bool) -> None:
@@ -51,6 +55,11 @@ class View:
 
     def _open(self) -> Library:
         return Library(Snapshot.open(self.path), self.principal)
+
+    def _open_for_the_loop(self) -> Library:
+        library = self._open()
+        library.snapshot.limit_steps(MOST_STEPS)
+        return library
 
     def identity_now(self) -> tuple[int, int] | None:
         """Device and number of the file that has the snapshot's path now; None when there is none."""
@@ -94,7 +103,7 @@ class View:
         """
         self.close()
         self.identity = None
-        identity, library = self.identity_now(), self._open()
+        identity, library = self.identity_now(), self._open_for_the_loop()
         with self._lock:
             self._library, self.identity = library, identity
 

@@ -36,6 +36,7 @@ class Walks:
         self._numbers = count(FIRST_HANDLE)
         self._open: dict[int, _Open] = {}
         self._walking: dict[int, int] = {}  # pid: how many folders it has open
+        self._damaged: set[int] = set()
         self._listers: OrderedDict[int, _Lister] = OrderedDict()  # by thread, the one that listed last at the end
 
     def opened(self, folder: int, pid: int) -> int:
@@ -56,8 +57,17 @@ class Walks:
         """The inode of the handle's folder."""
         return self._open[handle].folder
 
+    def left_out(self, handle: int) -> None:
+        """Rows of this listing could not be shown: it ends with an error, after all that could."""
+        self._damaged.add(handle)
+
+    def is_whole(self, handle: int) -> bool:
+        """Whether nothing was left out so far."""
+        return handle not in self._damaged
+
     def released(self, handle: int) -> None:
         """The handle's end."""
+        self._damaged.discard(handle)
         pid = self._open.pop(handle).pid
         left = self._walking[pid] - 1
         if left:

@@ -2,18 +2,20 @@
 
 import json
 from collections.abc import Iterator
+from types import NoneType
 from typing import Any, NamedTuple
 
 import apsw
 
 from libraryfs.nodes import Entry, Kind
 from libraryfs.rows import ArtifactRow
-from libraryfs.store import bodies, entries, inodes, names, prefixes
+from libraryfs.store import bodies, checked, entries, inodes, names, prefixes
 from libraryfs.store.bodies import Body
 from libraryfs.store.namespaces import Namespace
 from libraryfs.store.outcome import Outcome, times
 
 _COLUMNS = "ino, namespace_id, id, filename, media_type, metadata, created_ns, updated_ns, source_id"
+_TYPES = (int, int, str, bytes, (str, NoneType), str, int, int, (int, NoneType))
 
 
 class Artifact(NamedTuple):
@@ -31,7 +33,8 @@ class Artifact(NamedTuple):
 
 
 def _artifact(row: tuple[Any, ...]) -> Artifact:
-    return Artifact._make((*row[:5], json.loads(row[5]), *row[6:]))
+    checked.columns("artifacts", row, _TYPES)
+    return Artifact._make((*row[:5], checked.json_object("artifacts", row[0], row[5]), *row[6:]))
 
 
 def get(db: apsw.Connection, ino: int) -> Artifact | None:

@@ -1,45 +1,40 @@
-"""What is wrong in a snapshot: rows that no path reaches, names that had to be changed, edges that lead nowhere."""
+"""What is wrong in a snapshot: rows that no path reaches, names that had to be changed, dangling edges, damage."""
 
 from collections.abc import Iterator
-from typing import Literal, NamedTuple
 
 import apsw
 
 from libraryfs.nodes import Kind
-from libraryfs.store import inodes, memory, names, namespaces, workspace
+from libraryfs.store import check_content, inodes, memory, names, namespaces, workspace
+from libraryfs.store.check_content import Report, guarded
 from libraryfs.store.namespaces import Namespace
-
-ProblemKind = Literal[
-    "workspace_cycle", "workspace_orphan", "shadowed_charter", "changed_name", "dangling_edge", "damaged_file"
-]
+from libraryfs.store.problem import Problem
 
 
-class Problem(NamedTuple):
-    """One finding. `id` is the row's id in `namespace` ("/ring/dev"); both are empty for the file itself."""
+def check(db: apsw.Connection, *, fast: bool = False, report: Report = lambda done, total: None) -> Iterator[Problem]:
+    """All problems of a snapshot; where damage of the file stops the reading, that is last.
 
-    kind: ProblemKind
-    namespace: str
-    id: str
-    message: str
-
-
-def check(db: apsw.Connection) -> Iterator[Problem]:
-    """All problems of a snapshot, namespace by namespace; where damage of the file stops the reading, that is last."""
+    All content is read and compared with its digest, and all indexes with their tables, unless `fast`.
+    """
     try:
-        yield from _every(db)
+        yield from _every(db, fast, report)
     except apsw.CorruptError:
         yield Problem("damaged_file", "", "", "SQLite cannot read on: damaged; restore a backup or import again")
 
 
-def _every(db: apsw.Connection) -> Iterator[Problem]:
-    for (answer,) in db.execute("PRAGMA quick_check(10)"):
+def _every(db: apsw.Connection, fast: bool, report: Report) -> Iterator[Problem]:
+    for (answer,) in db.execute("PRAGMA quick_check(10)" if fast else "PRAGMA integrity_check(10)").fetchall():
         if answer != "ok":
             yield Problem("damaged_file", "", "", f"SQLite finds: {answer}; restore a backup or import again")
+    is_damaged = False
+    for problem in check_content.rows(db):
+        is_damaged = True
+        yield problem
+    if not fast:
+        yield from check_content.contents(db, report)
     for namespace in namespaces.every(db):
-        yield from _workspace(db, namespace)
-        yield from _charters(db, namespace)
-        yield from _names(db, namespace)
-        yield from _edges(db, namespace)
+        for part in (_workspace, _charters, _names, _edges):
+            yield from guarded(part(db, namespace), is_damaged)
 
 
 def _workspace(db: apsw.Connection, namespace: Namespace) -> Iterator[Problem]:

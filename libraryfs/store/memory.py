@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from types import NoneType
 from typing import Any, NamedTuple
 
 import apsw
@@ -9,7 +10,7 @@ import apsw
 from libraryfs.nodes import Entry, Kind
 from libraryfs.paths import AGENT_SECTION, section_of
 from libraryfs.rows import MemoryRow
-from libraryfs.store import bodies, entries, inodes, names, prefixes
+from libraryfs.store import bodies, checked, entries, inodes, names, prefixes
 from libraryfs.store.bodies import Body
 from libraryfs.store.namespaces import Namespace
 from libraryfs.store.outcome import Outcome, times
@@ -31,10 +32,13 @@ class Memory(NamedTuple):
 
 
 _COLUMNS = "ino, namespace_id, id, memory_type, title, confidence, metadata, created_ns, updated_ns, source_id"
+_TYPES = (int, int, str, str, bytes, (float, int, NoneType), str, int, int, (int, NoneType))
 
 
 def _memory(row: tuple[Any, ...]) -> Memory:
-    return Memory._make((*row[:4], names.from_bytes(row[4]), row[5], json.loads(row[6]), *row[7:]))
+    checked.columns("memories", row, _TYPES)
+    metadata = checked.json_object("memories", row[0], row[6])
+    return Memory._make((*row[:4], names.from_bytes(row[4]), row[5], metadata, *row[7:]))
 
 
 def get(db: apsw.Connection, ino: int) -> Memory | None:

@@ -48,6 +48,16 @@ def every(db: apsw.Connection) -> list[Namespace]:
     return [Namespace(*row) for row in rows]
 
 
+def granted(db: apsw.Connection, principal: str) -> list[Namespace]:
+    """Those that the principal may see, rings first, by name."""
+    rows = db.execute(
+        "SELECT n.id, n.kind, n.name FROM grants g CROSS JOIN namespaces n"
+        " WHERE g.principal = ? AND n.id = g.namespace_id ORDER BY n.kind DESC, n.name",
+        (principal,),
+    )
+    return [Namespace(*row) for row in rows]
+
+
 def ensure(db: apsw.Connection, path: str) -> Namespace:
     """The namespace of this path, made with its folders when it is new."""
     found = find_path(db, path)

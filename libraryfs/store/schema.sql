@@ -77,6 +77,10 @@ CREATE TABLE IF NOT EXISTS chunks (
     UNIQUE (ino, seq)
 );
 
+-- xxh3-128 of each chunk, so that a read of a part checks just that part. Chunks of an earlier version get theirs when
+-- it is upgraded (store/bodies.py).
+CREATE TABLE IF NOT EXISTS chunk_sums (pk INTEGER PRIMARY KEY, sum BLOB NOT NULL);
+
 CREATE TABLE IF NOT EXISTS memories (
     ino          INTEGER PRIMARY KEY,
     namespace_id INTEGER NOT NULL,
@@ -242,8 +246,11 @@ INSERT OR IGNORE INTO entries (ino, parent, name, kind, namespace_id, size, mtim
 --     is still there. A change of content or title does so in its own transaction, so nothing derived outlives its source.
 --   * the table `vectors` (sqlite-vec) and its triggers are made with the first vector: only then is the length known.
 
+-- Holds stems (store/words.py), so the tokenizer only has to leave them as they are. `title`: the title and the heading
+-- above all others, `headings`: the rest of them, both again in `text`.
 CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5 (
-    text, content = '', contentless_delete = 1, tokenize = 'porter unicode61 remove_diacritics 2'
+    title, headings, text, content = '', contentless_delete = 1,
+    tokenize = "unicode61 remove_diacritics 2 categories 'L* N* Co Mn Mc'"
 );
 INSERT INTO words (words, rank) VALUES ('hashsize', 16777216);  -- bytes that a writer collects before it writes them out
 CREATE VIRTUAL TABLE IF NOT EXISTS words_found USING fts5vocab (words, instance);
@@ -253,7 +260,8 @@ CREATE INDEX IF NOT EXISTS unindexed_namespace ON unindexed (namespace_id);
 CREATE TABLE IF NOT EXISTS indexed (
     ino          INTEGER PRIMARY KEY,
     namespace_id INTEGER NOT NULL,
-    words        INTEGER NOT NULL        -- the file's length for BM25; 0: no text
+    words        INTEGER NOT NULL,       -- the file's length for BM25; 0: no text
+    title        INTEGER NOT NULL        -- different words of its title
 );
 CREATE TABLE IF NOT EXISTS indexed_totals (
     namespace_id INTEGER PRIMARY KEY,

@@ -1,8 +1,10 @@
 """The snapshot file: opening, creating, bringing up to date, transactions, and what SQLite's errors mean to a user."""
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from importlib import resources
 from pathlib import Path
 from types import TracebackType
@@ -12,13 +14,27 @@ import apsw
 
 from libraryfs import errors
 from libraryfs.settings import settings
+from libraryfs.store import bodies, keywords
 
 APPLICATION_ID: Final = 0x4C696266  # "Libf"
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
 KEPT_CHANGES: Final = 200_000
 """Rows of the change log that a writer leaves; a mount that is further behind re-reads everything."""
 
-_OF_THE_FILE: Final = (apsw.CorruptError, apsw.NotADBError, apsw.IOError, apsw.FullError, apsw.BusyError)
+MOST_STEPS: Final = 1_000_000_000
+"""Steps of SQLite's machine (about half a minute of them) that one statement of a reader may take, unless set."""
+STEPS_AT_ONCE: Final = 1_000_000
+VIRTUAL: Final = frozenset({"words", "words_found", "vectors"})
+"""Tables that an extension of SQLite keeps."""
+
+_OF_THE_FILE: Final = (
+    apsw.CorruptError,
+    apsw.NotADBError,
+    apsw.IOError,
+    apsw.FullError,
+    apsw.BusyError,
+    apsw.InterruptError,
+)
 
 
 class Snapshot:
@@ -31,6 +47,9 @@ class Snapshot:
         self.path = path
         self.db = db
         self.write = write
+        self.most_steps = MOST_STEPS
+        self.steps = 0
+        """Of the statement that runs; see `limit_steps`."""
 
     @classmethod
     def open(cls, path: Path, *, write: bool = False, create: bool = False) -> Self:
@@ -62,6 +81,7 @@ class Snapshot:
             db.pragma("synchronous", "normal")
             db.pragma("foreign_keys", True)
         application, version = db.pragma("application_id"), db.pragma("user_version")
+        _check_tables(db, self.path)
         empty = application == 0 and version == 0 and not db.execute("SELECT 1 FROM sqlite_schema LIMIT 1").get
         if not (empty and create):
             if application != APPLICATION_ID:
@@ -75,17 +95,50 @@ class Snapshot:
             _load_vectors(db)
             if empty or not _is_current(db):
                 with self.transaction():
+                    if not empty and version < 2:
+                        _drop_words(db)
                     db.execute(_schema())
+                    bodies.add_sums(db)
                     db.pragma("application_id", APPLICATION_ID)
                     db.pragma("user_version", SCHEMA_VERSION)
+                    if not empty and version < 2:
+                        keywords.index_queued(db)
                     db.execute(
                         "INSERT INTO settings (key, value) VALUES ('schema', ?)"
                         " ON CONFLICT DO UPDATE SET value = excluded.value",
                         (_schema_digest(),),
                     )
         else:
+            self._be_careful()
             db.pragma("query_only", True)
         db.pragma("cache_size", -16_000)
+
+    def _be_careful(self) -> None:
+        """A reader of a file that is damaged, or that somebody made to harm, ends in an error and not in a wait."""
+        db = self.db
+        db.pragma("trusted_schema", False)
+        db.pragma("cell_size_check", True)
+        if not db.execute("SELECT 1 FROM sqlite_schema WHERE name = 'chunk_sums'").get:  # of an earlier version
+            db.execute("CREATE TEMP TABLE chunk_sums (pk INTEGER PRIMARY KEY, sum BLOB)")
+
+        def is_over() -> bool:
+            self.steps += STEPS_AT_ONCE
+            return self.steps > self.most_steps
+
+        db.exec_trace = self._begin_statement
+        db.set_progress_handler(is_over, STEPS_AT_ONCE)
+
+    def _begin_statement(self, *_: object) -> bool:
+        self.steps = 0
+        return True
+
+    def limit_steps(self, most: int) -> None:
+        """Limits a reader's steps to so many from one setting of `steps` to 0 to the next, which is the caller's to do.
+
+        To have it done at each statement, as it is until then, costs a tenth of a small one.
+        """
+        self.db.exec_trace = None
+        self.most_steps = most
 
     @contextmanager
     def transaction(self) -> Iterator[apsw.Connection]:
@@ -185,12 +238,34 @@ def _connect(path: Path, write: bool, create: bool) -> apsw.Connection:
     return db
 
 
+def _check_tables(db: apsw.Connection, path: Path) -> None:
+    """Raises SnapshotDamaged where something else has a table's name: a view may have no end."""
+    rows = db.execute("SELECT name, type, rootpage FROM sqlite_schema WHERE type IN ('view', 'table')")
+    for name, kind, page in rows:
+        is_plain = kind == "table" and (page or name in VIRTUAL)
+        if not is_plain and name in _tables() | VIRTUAL:  # the schema is read only then: it takes a file's reading
+            raise errors.SnapshotDamaged(f"{path}: {name} is not a table, so this is not a libraryfs snapshot")
+
+
+@cache
+def _tables() -> frozenset[str]:
+    return frozenset(re.findall(r"CREATE TABLE IF NOT EXISTS (\w+)", _schema()))
+
+
 def _load_vectors(db: apsw.Connection) -> None:
     import sqlite_vec  # here: a mount that never asks does not need it
 
     db.enable_load_extension(True)
     db.load_extension(sqlite_vec.loadable_path())
     db.enable_load_extension(False)
+
+
+def _drop_words(db: apsw.Connection) -> None:
+    """Takes away the keyword index of schema 1, which tore words apart at their vowel signs; all files are queued."""
+    db.execute(
+        "DROP TABLE IF EXISTS words_found; DROP TABLE IF EXISTS words; DROP TABLE IF EXISTS indexed;"
+        "DELETE FROM indexed_totals"
+    )
 
 
 def _schema() -> str:
@@ -207,6 +282,15 @@ def _is_current(db: apsw.Connection) -> bool:
     if not db.execute("SELECT 1 FROM sqlite_schema WHERE name = 'settings'").get:
         return False
     return bool(db.execute("SELECT value FROM settings WHERE key = 'schema'").get == _schema_digest())
+
+
+def meaning(error: Exception) -> errors.SnapshotError | None:
+    """What an exception of a reader means, where it is the snapshot's fault and not the program's."""
+    if isinstance(error, _OF_THE_FILE):
+        return translate(error, Path("the snapshot"))
+    if isinstance(error, apsw.SQLError | UnicodeDecodeError):  # a table or a column that is gone, text that is none
+        return errors.SnapshotDamaged(f"the snapshot cannot be read: {error}")
+    return None
 
 
 def translate(error: apsw.Error, path: Path) -> errors.SnapshotError:
@@ -230,6 +314,8 @@ def translate(error: apsw.Error, path: Path) -> errors.SnapshotError:
         return errors.SnapshotDamaged(
             f"{path}: damaged or truncated; restore it from a backup, or import again into a new file"
         )
+    if isinstance(error, apsw.InterruptError):
+        return errors.SnapshotDamaged(f"{path}: reading does not come to an end: damaged, or made to be so")
     if isinstance(error, apsw.IOError):
         return errors.SnapshotError(f"{path}: the disk refused: {error}; check that it is there and has room")
     return errors.SnapshotError(f"{path}: {error}")

@@ -274,6 +274,19 @@ def similarities(db: apsw.Connection, question: bytes, inos: Sequence[int]) -> d
     return {ino: some[0] for ino, some in near_passages(db, question, inos, 1).items()}
 
 
+def middles(db: apsw.Connection, question: bytes, inos: Sequence[int]) -> list[float]:
+    """The cosine of the question and the passage in the middle of each of these items; none for those without."""
+    if embedder(db) is None or not inos:
+        return []
+    rows = db.execute(
+        "SELECT 1.0 - vec_distance_cosine(v.embedding, ?) FROM passages p CROSS JOIN vectors v ON v.rowid = p.pk"
+        " WHERE p.ino IN (SELECT value FROM json_each(?))"
+        " AND p.seq = (SELECT max(o.seq) / 2 FROM passages o WHERE o.ino = p.ino)",
+        (question, json.dumps(list(inos))),
+    )
+    return [cosine for (cosine,) in rows]
+
+
 def passages_of(db: apsw.Connection, ino: int) -> Iterator[tuple[int, int]]:
     """(start, length) of the passages of a file, in bytes, in order."""
     yield from db.execute("SELECT start, length FROM passages WHERE ino = ? ORDER BY seq", (ino,))

@@ -2,18 +2,20 @@
 
 import json
 from collections.abc import Iterator
+from types import NoneType
 from typing import Any, NamedTuple
 
 import apsw
 
 from libraryfs.nodes import Entry, Kind
 from libraryfs.rows import WorkspaceRow
-from libraryfs.store import bodies, entries, inodes, names
+from libraryfs.store import bodies, checked, entries, inodes, names
 from libraryfs.store.bodies import Body
 from libraryfs.store.namespaces import Namespace
 from libraryfs.store.outcome import Outcome, times
 
 _COLUMNS = "ino, namespace_id, id, parent_id, is_folder, name, media_type, metadata, created_ns, updated_ns, source_id"
+_TYPES = (int, int, str, (str, NoneType), int, bytes, (str, NoneType), str, int, int, (int, NoneType))
 
 EVAL_KEYS = ("last_eval_pass_rate", "last_eval_total", "last_eval_at")
 """Keys of an item's metadata that an eval writes (store/evals.py)."""
@@ -36,7 +38,8 @@ class Item(NamedTuple):
 
 
 def _item(row: tuple[Any, ...]) -> Item:
-    return Item._make((*row[:4], bool(row[4]), *row[5:7], json.loads(row[7]), *row[8:]))
+    checked.columns("items", row, _TYPES)
+    return Item._make((*row[:4], bool(row[4]), *row[5:7], checked.json_object("items", row[0], row[7]), *row[8:]))
 
 
 def get(db: apsw.Connection, ino: int) -> Item | None:

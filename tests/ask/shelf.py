@@ -46,6 +46,7 @@ class Shelf(Builder):
     def ask(self, question: str, *paths: str, principal: str = "me", **options: Any) -> Retrieval:
         library = self.library(principal)
         embedder: Embedder | None = options.pop("embedder", self.embedder)
+        options.setdefault("retrieval", "vector")  # what a test can foresee
         return retrieve(library, embedder, question, [library.resolve(path) for path in paths or ("/",)], **options)
 
 

@@ -54,9 +54,10 @@ def test_the_keys_are_the_protocols(team: Shelf) -> None:
         "truncated",
         "rejected_citations",
         "claims",
+        "confidence",
         "trace",
     ]
-    assert list(plain["citations"][0]) == ["id", "path", "quote"]
+    assert list(plain["citations"][0]) == ["id", "path", "quote", "line", "headings", "lead"]
     kept = {"id", "path", "score", "origin", "similarity", "excerpt", "superseded_by"}
     assert kept <= plain["evidence"][0].keys()
     assert plain["claims"][0]["evidence"][0]["memory_id"] == "deploy"
@@ -121,7 +122,7 @@ def test_a_model_that_fails_its_reading_test_does_not_write(team: Shelf) -> None
 def test_what_is_asked_of_nothing_like_it_is_not_in_the_library(team: Shelf) -> None:
     model = Scripted("It is Paris [E1].", capable=False)
     result = run(team, question="Who won the chess olympiad held in Tromsø?", model=model)
-    assert (result.answer, result.grounding, result.message) == (None, "missing", "not in the library")
+    assert (result.answer, result.grounding) == (None, "missing")
     assert result.evidence
     assert not result.citations
 
@@ -138,20 +139,22 @@ def test_an_empty_library(shelf: Shelf) -> None:
     assert (result.answer, result.grounding, result.truncated) == (None, "missing", False)
 
 
-def test_without_a_language_model_the_sentence_is_quoted_and_it_says_so(team: Shelf) -> None:
+def test_without_a_language_model_blocks_are_quoted_and_it_says_so(team: Shelf) -> None:
     result = run(team)
     assert result.answer == DEPLOY
-    assert result.trace.degraded == ("no language model is set: the best sentence is quoted",)
+    assert result.trace.degraded == ("no language model is set: the best blocks are quoted",)
 
 
-def test_a_long_sentence_stands_alone_and_a_heading_is_no_neighbour(team: Shelf) -> None:
-    long = f"The printer stands in {' and '.join(['the long corridor'] * 7)} on floor nine."
-    team.memory("/ring/dev", "printer", "resource", f"# Printer\n\n{long} It is grey.", title="Printer")
+def test_the_sentence_that_answers_comes_first_and_its_block_after_it(team: Shelf) -> None:
+    text = "# Printer\n\nIt is grey and was bought in May. The printer stands in the long corridor.\n"
+    team.memory("/ring/dev", "printer", "resource", text, title="Printer")
     team.embed()
     result = run(team, question="Where does the printer stand?", embedder=None)
-    assert result.citations[0].quote == long
-    assert str(result.answer) in long
-    assert result.trace.cut == (f"answer: 30 of the {len(long.split())} words of the sentence",)
+    (cited,) = result.citations
+    assert (cited.quote, cited.line, cited.headings) == (text[11:-1], 3, ("Printer",))
+    assert result.sentence == "The printer stands in the long corridor."
+    assert result.answer == f"{result.sentence}\n\n{cited.quote}"
+    assert result.confidence is not None
 
 
 def test_without_an_embedder_keywords_search_and_it_says_so(team: Shelf) -> None:
@@ -180,7 +183,7 @@ def test_an_embedder_that_dies_after_the_search_is_told(team: Shelf) -> None:
     team.embedder.before = second_fails
     result = run(team)
     assert result.answer == DEPLOY
-    assert "it died: sentences were ranked by their words" in result.trace.degraded
+    assert "it died: blocks were ranked by their words" in result.trace.degraded
 
 
 @pytest.mark.parametrize(
@@ -189,7 +192,7 @@ def test_an_embedder_that_dies_after_the_search_is_told(team: Shelf) -> None:
 def test_a_language_model_that_fails_is_never_nothing_found(team: Shelf, error: ModelError) -> None:
     result = run(team, model=Scripted(error))
     assert result.answer == DEPLOY
-    assert result.trace.degraded == (f"{error}: the best sentence is quoted",)
+    assert result.trace.degraded == (f"{error}: the best blocks are quoted",)
 
 
 def test_a_language_model_that_dies_half_way_keeps_what_was_said(team: Shelf) -> None:

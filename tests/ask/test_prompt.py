@@ -3,8 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from libraryfs.ask import prompt, selection
-from libraryfs.models.cancel import Cancel
+from libraryfs.ask import prompt
 from tests.ask.test_grounding import TEXTS, passages
 
 _NASTY = st.text(max_size=60) | st.sampled_from(
@@ -13,8 +12,7 @@ _NASTY = st.text(max_size=60) | st.sampled_from(
 
 
 def shown(question: str, *texts: str, window: int = 4000) -> prompt.Shown:
-    read = passages(*texts)
-    return prompt.answer(question, read, selection.rank(question, read, None, Cancel()), window)
+    return prompt.answer(question, passages(*texts), window)
 
 
 def test_handles_are_short_and_in_the_order_of_the_evidence() -> None:
@@ -40,10 +38,10 @@ def test_handles_of_a_reply() -> None:
 
 def test_the_window_bounds_the_prompt_the_best_first() -> None:
     many = [f"Filler number {n} says nothing of note." for n in range(40)]
-    made = shown("Who built the bridge?", " ".join([*many, "The bridge was built by Marta Ruiz."]), window=700)
-    assert sum(len(message["content"]) for message in made.messages) <= 700 * prompt.CHARACTERS_PER_TOKEN
+    made = shown("Who built the bridge?", "The bridge was built by Marta Ruiz.", *many, window=900)
+    assert sum(len(message["content"]) for message in made.messages) <= 900 * prompt.CHARACTERS_PER_TOKEN
     assert "Marta Ruiz" in made.messages[-1]["content"]
-    assert made.left_out > 20
+    assert made.left_out >= 41 - prompt.MAX_BLOCKS
 
 
 def test_a_window_too_small_for_any_evidence_shows_none() -> None:
@@ -52,8 +50,6 @@ def test_a_window_too_small_for_any_evidence_shows_none() -> None:
 
 
 def test_the_second_attempt_shows_the_errors() -> None:
-    read = passages(*TEXTS)
-    ranking = selection.rank("Who?", read, None, Cancel())
-    made = prompt.shaped("Who?", read, ranking, 4000, {"type": "string"}, ["'x' is <bad> [E1]"])
+    made = prompt.shaped("Who?", passages(*TEXTS), 4000, {"type": "string"}, ["'x' is <bad> [E1]"])
     assert "- 'x' is ‹bad› (E1)" in made.messages[-1]["content"]
     assert '{"type": "string"}' in made.messages[-1]["content"]

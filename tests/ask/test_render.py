@@ -30,8 +30,8 @@ def test_text_is_the_answer_then_numbered_paths() -> None:
     assert render.text(result, "/mnt").decode() == (
         "On Tuesdays.\n"
         "\n"
-        "[1] /mnt/ring/a/skills/new.md\n"
-        "[2] /mnt/ring/a/skills/old.md  (superseded by /ring/a/skills/new.md)\n"
+        "[1] /mnt/ring/a/skills/new.md:1\n"
+        "[2] /mnt/ring/a/skills/old.md:1  (superseded by /ring/a/skills/new.md)\n"
         "    “On Mondays.”\n"
     )
 
@@ -68,7 +68,7 @@ def test_text_of_an_error_and_of_a_shaped_answer() -> None:
 
 def test_paths_that_are_no_plain_text() -> None:
     result = AskResult(answer="a", citations=(Citation(id="x", path="/ring/a/skills/a\nb'\udcff.md", quote="a"),))
-    assert b"[1] $'/ring/a/skills/a\\x0ab\\'\xff.md'\n" in render.text(result)
+    assert b"[1] $'/ring/a/skills/a\\x0ab\\'\xff.md':1\n" in render.text(result)
     assert json.loads(render.json(result))["citations"][0]["path"] == "/ring/a/skills/a\nb'\udcff.md"
 
 

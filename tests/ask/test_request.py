@@ -26,7 +26,7 @@ def as_json(**fields: Any) -> bytes:
 
 def test_plain_text_asks_the_default_path() -> None:
     asked = parse(b"  When do we deploy?\n", "/ring/dev")
-    assert (asked.question, asked.paths, asked.retrieval) == ("When do we deploy?", ("/ring/dev",), "vector")
+    assert (asked.question, asked.paths, asked.retrieval) == ("When do we deploy?", ("/ring/dev",), "hybrid")
     assert (asked.shape, asked.ground, asked.latency_budget_ms) == (None, False, None)
     assert not request.wants_json(b"When?")
 

@@ -5,10 +5,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from libraryfs.ask.fusion import fused
+from libraryfs.ask.fusion import fused, readable
+from libraryfs.ask.retrieval import retrieve
 from libraryfs.ingest.importer import import_source
-from libraryfs.store import keywords
+from libraryfs.library.resolver import Library
+from libraryfs.store import keywords, texts, words
 from libraryfs.store.search_scope import SearchScope
+from libraryfs.store.snapshot import Snapshot
 from tests.ask.fake_embedder import PlacedEmbedder
 from tests.ask.shelf import Shelf, ids
 
@@ -34,6 +37,13 @@ def whale(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shelf]:
         ("ÉLÈVE café", "Un eleve au CAFE."),
         ("deploying servers", "We deploy the server on Tuesday."),
         ("C++ и 鲸", "鲸"),
+        ("हिन्दी में कितनी बोलियाँ हैं", "हिन्दी की पचास से अधिक बोलियाँ बोली जाती हैं।"),
+        ("தமிழ் எங்கே பேசப்படுகிறது", "தமிழ் இலங்கையிலும் பேசப்படுகிறது."),
+        ("কলকাতার সেতু", "কলকাতা শহরের সেতু হুগলি নদীর উপর।"),
+        ("كِتَابٌ", "هذا كتاب قديم"),
+        ("고래는 어디에", "고래가 바다에 산다"),
+        ("истории", "Мы читали историю."),
+        ("Häuser der Städte", "In der Stadt steht ein Haus: die Häuserzeile."),
     ],
 )
 def test_scripts(shelf: Shelf, question: str, content: str) -> None:
@@ -98,13 +108,13 @@ def test_the_excerpt_is_where_the_words_are(shelf: Shelf) -> None:
     shelf.index()
     (one,) = shelf.ask("When do deploys happen after the stand-up?", A, embedder=None).evidence
     assert "on Tuesday" in one.excerpt
-    assert len(one.excerpt) <= keywords.PASSAGE_CHARACTERS
+    assert len(one.excerpt) <= words.PASSAGE_CHARACTERS
     assert content.encode()[one.start :].startswith(one.excerpt.encode())
 
 
 @given(st.text(max_size=5000))
 def test_passages_hold_the_whole_text(text: str) -> None:
-    spans = keywords._passages(text)
+    spans = words.passages(text)
     assert "".join(text[start:end] for start, end in spans).split() == text.split() or len(spans) > 1
     assert sum(end - start for start, end in spans) >= len("".join(text.split()))
 
@@ -141,11 +151,68 @@ def test_hybrid_tells_origin_and_similarity(shelf: Shelf) -> None:
     assert found.degraded == ()
 
 
+def test_a_file_about_the_subject_comes_before_one_that_mentions_it(shelf: Shelf) -> None:
+    shelf.grant("me", A)
+    shelf.item(
+        A, "subject", name="PumpStalled.md", content="# PumpStalled\n\nThe pump does not turn. Look at the fuse."
+    )
+    shelf.item(
+        A,
+        "mentions",
+        name="ValveSlow.md",
+        content="# ValveSlow\n\nOther alerts may fire: PumpStalled. PumpStalled too.",
+    )
+    for name in ("Tank", "Valve", "Motor", "Fuse"):
+        shelf.item(A, name, name=f"{name}.md", content=f"# {name}\n\nThis alert tells that the {name} is warm.")
+    shelf.index()
+    assert ids(shelf.ask("What does the PumpStalled alert mean?", A, embedder=None))[0] == "subject"
+
+
+def test_a_name_of_two_words_in_one_is_found_by_each(shelf: Shelf) -> None:
+    shelf.grant("me", A)
+    shelf.item(A, "subject", name="PumpStalled.md", content="It does not turn.")
+    shelf.item(A, "other", name="Other.md", content="A pump is not in order here, and a valve is not either.")
+    shelf.index()
+    assert ids(shelf.ask("the pump has stalled", A, embedder=None)) == ["subject", "other"]
+
+
+def test_a_heading_counts_more_than_the_text(shelf: Shelf) -> None:
+    shelf.grant("me", A)
+    filler = "Something else is said here, at some length. " * 5
+    shelf.memory(A, "text", content=f"{filler}\n\nIt is about a rollback. {filler}")
+    shelf.memory(A, "heading", content=f"{filler}\n\n## Rollback\n\n{filler}")
+    shelf.index()
+    assert ids(shelf.ask("rollback", A, embedder=None)) == ["heading", "text"]
+
+
+def test_words_in_many_files_rank_what_others_find(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
+    shelf.grant("me", A)
+    for number in range(30):
+        shelf.memory(A, f"m{number:02}", content=f"The whale swims. {'A narwhal.' if number in (7, 21) else ''}")
+    shelf.memory(A, "n", content="A narwhal, and nothing besides.")
+    shelf.index()
+    whole = keywords.search(shelf.db, "whale narwhal", SearchScope((1,)), 3, lambda ino: True)
+    monkeypatch.setattr(keywords, "RARE_FILES", 10)
+    cut = keywords.search(shelf.db, "whale narwhal", SearchScope((1,)), 3, lambda ino: True)
+    assert [one.ino for one in cut.best] == [one.ino for one in whole.best]
+    assert (cut.matched, whole.matched) == (3, 31)
+    more = keywords.search(shelf.db, "whale narwhal", SearchScope((1,)), 9, lambda ino: True)
+    assert len(more.best) == 9, "too few were found without the common word"
+
+
 def test_fusion() -> None:
-    assert fused({1: 0.9, 2: 0.5}, {}, 0.0) == [1, 2]
-    assert fused({1: 0.9, 2: 0.5}, {2: 0.3}, 0.0) == [2, 1]
-    assert fused({1: 0.9, 2: 0.5}, {2: 0.3}, 0.3) == [1, 2]
-    assert fused({}, {7: 0.1, 3: 0.1}, 0.0) == [3, 7]
+    assert fused({1: 0.9, 2: 0.5}, {}) == [1, 2]
+    assert fused({1: 0.9, 2: 0.5}, {2: 0.5}) == [2, 1]
+    assert fused({1: 0.9, 2: 0.7}, {2: 0.1}) == [1, 2], "few of the words weigh next to nothing"
+    assert fused({1: 0.9, 2: 0.7}, {2: 0.1}, 0.0) == [2, 1], "unless the cosines cannot be believed"
+    assert fused({}, {7: 0.1, 3: 0.1}) == [3, 7]
+
+
+def test_a_model_that_finds_all_texts_alike_does_not_read_them() -> None:
+    apart, alike = [0.0, 0.1, 0.05, -0.02] * 3, [0.4, 0.35, 0.45, 0.38] * 3
+    assert readable(0.6, apart) > 0.95
+    assert readable(0.6, alike) < 0.05
+    assert readable(0.6, alike[:3]) == 1.0, "three texts say nothing"
 
 
 def test_what_an_import_brought_is_found_at_once(shelf: Shelf, tmp_path: Path) -> None:
@@ -159,3 +226,37 @@ def test_what_an_import_brought_is_found_at_once(shelf: Shelf, tmp_path: Path) -
     import_source(shelf.snapshot, folder, A, "me")
     assert shelf.ask("Where do whale songs come from?", f"{A}/decisions/whales.md", embedder=None).left_out == 0
     assert shelf.ask("sing", A, embedder=None).evidence == ()
+
+
+def test_a_snapshot_of_schema_1_is_searched_and_indexed_anew_when_it_is_opened_for_writing(tmp_path: Path) -> None:
+    shelf = Shelf(tmp_path / "old.db")
+    shelf.grant("me", A)
+    shelf.memory(A, "hindi", content="हिन्दी की पचास से अधिक बोलियाँ हैं।")
+    shelf.memory(A, "english", content="We deploy the server on Tuesday.")
+    with shelf.snapshot.transaction() as db:
+        db.execute("ALTER TABLE indexed DROP COLUMN title; DROP TABLE words_found; DROP TABLE words")
+        db.execute(
+            "CREATE VIRTUAL TABLE words USING fts5 (text, content = '', contentless_delete = 1,"
+            " tokenize = 'porter unicode61 remove_diacritics 2')"
+        )
+        db.execute("CREATE VIRTUAL TABLE words_found USING fts5vocab (words, instance)")
+        for ino, namespace_id in list(db.execute("SELECT ino, namespace_id FROM unindexed")):
+            text = texts.load(db, ino, 10_000)
+            assert text is not None
+            db.execute("INSERT INTO words (rowid, text) VALUES (?, ?)", (ino, text.text))
+            db.execute("INSERT INTO indexed (ino, namespace_id, words) VALUES (?, ?, 6)", (ino, namespace_id))
+        db.execute("UPDATE settings SET value = 'older' WHERE key = 'schema'")
+        db.pragma("user_version", 1)
+    shelf.snapshot.close()
+
+    def search(snapshot: Snapshot, question: str) -> list[str]:
+        library = Library(snapshot, "me")
+        return ids(retrieve(library, None, question, [library.resolve("/")]))
+
+    with Snapshot.open(shelf.path) as old:
+        assert search(old, "deploying servers") == ["english"]
+    with Snapshot.open(shelf.path, write=True) as new:
+        assert search(new, "deploying servers") == ["english"]
+        assert search(new, "हिन्दी") == ["hindi"]
+    with Snapshot.open(shelf.path) as new:
+        assert search(new, "हिन्दी") == ["hindi"]

@@ -67,8 +67,8 @@ def test_text(live: Live) -> None:
     said = sh('echo "When do we deploy?" > .ask; cat .ask', live.point / "ring/dev", session=True)
     answer, cited = said.splitlines()[0], [line for line in said.splitlines() if line.startswith("[1] ")]
     assert answer.startswith("We deploy on Tuesdays, after the stand-up.")
-    assert cited == [f"[1] {live.point}/ring/dev/decisions/deploys.md"]
-    assert answer in Path(cited[0].removeprefix("[1] ")).read_text()
+    assert cited == [f"[1] {live.point}/ring/dev/decisions/deploys.md:1"]
+    assert answer in Path(cited[0].removeprefix("[1] ").removesuffix(":1")).read_text()
     assert "note: no language model is set" in said
     assert said.endswith("\nquestion: When do we deploy?\n")
 

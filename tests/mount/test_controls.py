@@ -75,7 +75,7 @@ def test_nothing_asked_is_empty_and_starts_nothing(live: Slow, tmp_path: Path) -
 
 def test_where_it_is_listed(live: Slow) -> None:
     """Where its kind says; it answers everywhere, and the walk's files are nowhere."""
-    assert sorted(os.listdir(live.point)) == [".ask", ".slow", "agent", "ring"]
+    assert sorted(os.listdir(live.point)) == [".ask", ".slow", "AGENTS.md", "README.md", "agent", "ring"]
     assert {".ask", ".eval"} <= set(os.listdir(live.point / "ring/dev"))
     assert ".slow" in os.listdir(live.point / "ring/dev")
     assert ".slow" not in os.listdir(live.point / "ring/dev/skills")

@@ -261,7 +261,7 @@ class Handles(RuleBasedStateMachine):
 
     @invariant()
     def it_lives(self) -> None:
-        assert set(os.listdir(self.point)) == {".ask", ".slow", "agent", "ring"}
+        assert set(os.listdir(self.point)) == {".ask", ".slow", "AGENTS.md", "README.md", "agent", "ring"}
 
     def teardown(self) -> None:
         for handle in self.open:
@@ -333,5 +333,5 @@ def test_a_crowd_asks(live: Live) -> None:
         if answer not in refused:
             assert f"The gauge zebra{n} is read on floor {n * 7}." in answer
             assert answer.count("The gauge zebra") == 1
-            assert answer.count(f"[1] {folder}/decisions/gauge-{n}.md\n") == 1
+            assert answer.count(f"[1] {folder}/decisions/gauge-{n}.md:1\n") == 1
     assert longest < 2

@@ -238,7 +238,13 @@ def test_snapshot_replaced(live: Live, build: Builder, tmp_path: Path) -> None:
 
 def test_a_damaged_snapshot_is_replaced_by_a_backup(live: Live, build: Builder, tmp_path: Path) -> None:
     """While it is damaged, reading fails; a good file in its place is read, with no new mount."""
-    live.expected += ["replaced by another file", "cannot be read", "cannot look for changes", "Traceback"]
+    live.expected += [
+        "replaced by another file",
+        "cannot be read",
+        "cannot look for changes",
+        "Traceback",
+        "not a SQLite file",
+    ]
     path, backup = live.point / "ring/dev/skills/first.md", tmp_path / "backup.db"
     build.snapshot.close()
     shutil.copy(build.path, backup)

@@ -143,7 +143,7 @@ def test_rights_that_changed_past_the_log(live: Live, build: Builder) -> None:
 
 def test_a_mount_that_cannot_catch_up_answers_eio(live: Live, build: Builder) -> None:
     """For as long as nothing can be read; then it is as it was."""
-    live.expected += ["refresh: ", "Traceback", "cannot be read"]
+    live.expected += ["refresh: ", "cannot keep up", "Traceback", "cannot be read"]
     path = live.point / "ring/dev/skills/a.md"
     held = path.open("rb", buffering=0)
     with held:

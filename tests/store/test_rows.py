@@ -192,7 +192,7 @@ def test_a_look_up_is_one_search_in_an_index(build: Builder) -> None:
 def test_foreign_inode_clash_is_refused(build: Builder) -> None:
     ino = inodes.row_ino("/ring/dev", "memory", "m")
     build.namespace("/ring/dev")
-    build.db.execute("INSERT INTO entries VALUES (?, 5, x'41', 5, 1, 0, 0, 0, x'00')", (ino,))
+    build.db.execute("INSERT INTO entries VALUES (?, 5, x'41', 5, 1, 0, 0, 0, zeroblob(16))", (ino,))
     with pytest.raises(ValueError, match="change the id"):
         build.memory("/ring/dev", "m")
     assert isinstance(build.db, apsw.Connection)

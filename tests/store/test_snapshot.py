@@ -95,7 +95,7 @@ def test_damage_in_the_middle(build: Builder) -> None:
     with Snapshot.open(build.path) as snapshot:
         problems = list(check(snapshot.db))
     assert problems
-    assert {problem.kind for problem in problems} == {"damaged_file"}
+    assert "damaged_file" in {problem.kind for problem in problems}
 
 
 def read_all(path: Path) -> None:
