@@ -267,7 +267,7 @@ def page(soak: Soak, minutes: float, every: float) -> str:
             "# A mount in use for half an hour",
             "",
             f"Measured by `scripts/bench/soak.py --minutes {minutes:g}` over {soak.notes:,} notes, without models, on",
-            "two cores that other programs used too. Readers, walkers and askers work in one mount at once, while other",
+            "two cores that other programs used too. Readers, walkers and askers work in one mount, while other",
             "processes import, grant and revoke. Zeros: there was no answering process then, for a revocation",
             "had ended it.",
             "",
