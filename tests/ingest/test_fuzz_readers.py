@@ -122,8 +122,8 @@ SCALARS = st.one_of(
 )  # fmt: skip
 ROWS = st.dictionaries(
     st.sampled_from(
-        ["store", "namespace", "id", "memory_type", "title", "content", "content_base64", "confidence", "metadata", "name",
-         "created_at", "parent_id", "folder", "filename", "media_type", "source", "kind", "target", "principal", "path"]
+        ["store", "namespace", "id", "memory_type", "title", "content", "content_base64", "confidence", "metadata",
+         "name", "created_at", "parent_id", "folder", "filename", "media_type", "source", "kind", "target", "principal", "path"]
     ),
     st.one_of(SCALARS, st.lists(SCALARS, max_size=2), st.dictionaries(st.text(max_size=4), SCALARS, max_size=2)),
 )  # fmt: skip
