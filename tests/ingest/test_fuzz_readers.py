@@ -123,7 +123,8 @@ SCALARS = st.one_of(
 ROWS = st.dictionaries(
     st.sampled_from(
         ["store", "namespace", "id", "memory_type", "title", "content", "content_base64", "confidence", "metadata",
-         "name", "created_at", "parent_id", "folder", "filename", "media_type", "source", "kind", "target", "principal", "path"]
+         "name", "created_at", "parent_id", "folder", "filename", "media_type", "source", "kind", "target", "principal",
+         "path"]
     ),
     st.one_of(SCALARS, st.lists(SCALARS, max_size=2), st.dictionaries(st.text(max_size=4), SCALARS, max_size=2)),
 )  # fmt: skip
