@@ -7,7 +7,6 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
-from pydantic_core import PydanticCustomError
 
 from libraryfs.errors import InvalidRequest
 
@@ -85,7 +84,7 @@ def settings() -> Settings:
     except ValidationError as error:
         first = error.errors()[0]
         if not first["loc"]:
-            raise InvalidRequest(first["msg"]) from None
+            raise InvalidRequest(first["msg"].removeprefix("Value error, ")) from None
         name = str(first["loc"][0])
         secret = name.removesuffix("_key") in ENDPOINTS  # the value, or a part of it
         value = "" if secret else f"={str(first['input'])[:_SHOWN]!r}"
@@ -139,7 +138,7 @@ def address(url: str) -> Address:
 
 
 def with_logins_apart(values: dict[str, Any]) -> dict[str, Any]:
-    """The settings' values with the login of each endpoint's URL as its key. Raises PydanticCustomError."""
+    """The settings' values with the login of each endpoint's URL as its key. Raises ValueError."""
     values = dict(values)
     for name in ENDPOINTS:
         value = values.get(name)
@@ -149,13 +148,12 @@ def with_logins_apart(values: dict[str, Any]) -> dict[str, Any]:
         try:
             found = address(value)
         except ValueError as error:
-            raise PydanticCustomError(
-                "endpoint", "{said}", {"said": f"{variable} is not a URL such as http://localhost:8000/v1: {error}"}
-            ) from None
+            raise ValueError(f"{variable} is not a URL such as http://localhost:8000/v1: {error}") from None
         values[name] = found.url
         if found.authorization:
             if values.get(f"{name}_key"):
-                said = f"{variable} holds a user and password, and {variable}_KEY is set too: leave one of them out"
-                raise PydanticCustomError("endpoint", "{said}", {"said": said})
+                raise ValueError(
+                    f"{variable} holds a user and password, and {variable}_KEY is set too: leave one of them out"
+                )
             values[f"{name}_key"] = found.authorization
     return values
