@@ -6,8 +6,11 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 
 from libraryfs.errors import InvalidRequest
+from libraryfs.paths import nearest
 
 PREFIX = "LIBRARYFS_"
+OF_SCRIPTS = ("LIBRARYFS_NO_SETUP", "LIBRARYFS_PYTHON")
+"""Variables of the project's scripts, which are no settings."""
 
 
 class Settings(BaseModel):
@@ -70,3 +73,13 @@ def settings() -> Settings:
         first = error.errors()[0]
         variable = PREFIX + str(first["loc"][0]).upper()
         raise InvalidRequest(f"{variable}={first['input']!r}: {first['msg']}") from None
+
+
+def unknown_variables() -> dict[str, str | None]:
+    """The variables of the environment that look like settings and are none, each with the setting that was meant."""
+    known = [PREFIX + name.upper() for name in Settings.model_fields]
+    found: dict[str, str | None] = {}
+    for name in sorted(os.environ):
+        if name.startswith(PREFIX) and name not in known and name not in OF_SCRIPTS:
+            found[name] = nearest(name, known, 0.8)
+    return found
