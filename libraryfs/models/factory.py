@@ -1,7 +1,8 @@
-"""Settings → the models they name. One instance a process for each setting, so that callers share workers."""
+"""Settings → the models they name. One instance a process for each setting, so that callers share connections."""
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -37,12 +38,16 @@ def language_model(settings: Settings) -> LanguageModel | None:
 
 
 def close() -> None:
-    """End every worker process and connection that this process's models hold."""
+    """Close every connection that this process's models hold; workers stay for others, until they are idle."""
     with _lock:
         models = list(_made.values())
         _made.clear()
     for model in models:
         model.close()
+
+
+# A fork has its parent's connections, which cannot be shared: it opens its own.
+os.register_at_fork(after_in_child=_made.clear)
 
 
 def _embedder(settings: Settings) -> Embedder:

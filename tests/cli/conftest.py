@@ -23,7 +23,7 @@ for _module, _text in cli_main.COMMANDS.values():
     importlib.import_module(f"libraryfs.cli.{_module}")
 for _name in ("ingest.importer", "ingest.export", "library.resolver", "ask.pipeline", "mount.daemon", "cli.models"):
     importlib.import_module(f"libraryfs.{_name}")
-KEPT = ("PATH", "HOME", "LANG", "SYSTEMROOT")
+KEPT = ("PATH", "HOME", "LANG", "SYSTEMROOT", "XDG_RUNTIME_DIR")
 
 
 @pytest.fixture
