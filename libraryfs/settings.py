@@ -9,6 +9,7 @@ from urllib.parse import unquote, urlsplit
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
 
 from libraryfs.errors import InvalidRequest
+from libraryfs.paths import nearest
 
 PREFIX = "LIBRARYFS_"
 ENDPOINTS: Final = ("llm", "embedder")
@@ -17,6 +18,8 @@ BASIC: Final = "Basic "
 """A key that begins so is the whole Authorization header, and not a bearer's token."""
 _SHOWN: Final = 80
 """Characters of a wrong value that a message shows."""
+OF_SCRIPTS = ("LIBRARYFS_NO_SETUP", "LIBRARYFS_PYTHON")
+"""Variables of the project's scripts, which are no settings."""
 
 
 class Settings(BaseModel):
@@ -157,3 +160,13 @@ def with_logins_apart(values: dict[str, Any]) -> dict[str, Any]:
                 )
             values[f"{name}_key"] = found.authorization
     return values
+
+
+def unknown_variables() -> dict[str, str | None]:
+    """The variables of the environment that look like settings and are none, each with the setting that was meant."""
+    known = [PREFIX + name.upper() for name in Settings.model_fields]
+    found: dict[str, str | None] = {}
+    for name in sorted(os.environ):
+        if name.startswith(PREFIX) and name not in known and name not in OF_SCRIPTS:
+            found[name] = nearest(name, known, 0.8)
+    return found
