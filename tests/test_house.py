@@ -26,7 +26,7 @@ MAY_IMPORT = {
     **dict.fromkeys(BASE, BASE),
 }
 EXCEPTIONS = {("rows", "libraryfs.store.names.to_bytes")}  # the one codec of names; names.py itself imports only paths
-MODELS_IN_CLI = {"diagnosis", "models"}
+MODELS_IN_CLI = {"diagnosis", "models", "trial"}
 HEAVY = {"torch", "transformers", "sentence_transformers", "llama_cpp", "onnxruntime", "onnx"}
 SQL = re.compile(
     r"\s*(SELECT\s.+\sFROM\s|SELECT [\w(*]|INSERT (OR \w+ )?INTO |UPDATE \w+ SET |DELETE FROM |PRAGMA \w"
