@@ -1,6 +1,7 @@
 """Every setting: its environment variable is LIBRARYFS_ and the field's name in capitals."""
 
 import os
+import pwd
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
@@ -73,6 +74,15 @@ def settings() -> Settings:
         first = error.errors()[0]
         variable = PREFIX + str(first["loc"][0]).upper()
         raise InvalidRequest(f"{variable}={first['input']!r}: {first['msg']}") from None
+
+
+def login_name() -> str:
+    """The name of the user that runs this process; its number where the system has no name for it."""
+    uid = os.geteuid()
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
 
 
 def unknown_variables() -> dict[str, str | None]:
