@@ -25,8 +25,9 @@ _SPIN = {"embedder": "20000", "language model": "1000"}
 mount and costs a language model, which waits hundreds of times a token, half to nine tenths of its speed when other
 programs run. Sleeping at once costs it two thirds on an idle machine; this costs a tenth. An embedder waits less often
 and may wait longer."""
-_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.IGNORECASE)
-"""In the name of a variable that a worker does not get: it outlives the command that starts it."""
+_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL|^LIBRARYFS_(LLM|EMBEDDER)$", re.IGNORECASE)
+"""In the name of a variable that a worker does not get: it outlives the command that starts it. An endpoint's URL may
+hold a password; a worker learns what to load from its first message."""
 _FAULTS = {
     "Segmentation fault": signal.SIGSEGV,
     "Illegal instruction": signal.SIGILL,
