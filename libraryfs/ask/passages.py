@@ -77,7 +77,7 @@ def _reading(library: Library, item: Evidence) -> Reading:
     name = item.path.rpartition("/")[2]
     try:
         entry = library.entry(item.ino)
-        data = library.read(entry, 0, min(entry.size, LONGEST_BYTES))
+        data = library.utf8(entry, 0, LONGEST_BYTES)
     except PathNotFound:  # it went while we were asking
         return Reading(
             item, item.excerpt, tuple(blocks(item.excerpt, name)), ((0, len(item.excerpt), item.similarity),)

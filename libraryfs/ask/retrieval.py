@@ -16,7 +16,7 @@ from libraryfs.models import defaults
 from libraryfs.models.cancel import Cancel, within
 from libraryfs.models.protocols import Embedder
 from libraryfs.nodes import Entry
-from libraryfs.store import bodies, evals, keywords, texts, vectors, words
+from libraryfs.store import evals, keywords, texts, vectors, words
 from libraryfs.store.search_scope import SearchScope
 
 __all__ = ["NEAREST", "Evidence", "Retrieval", "retrieve"]
@@ -321,8 +321,7 @@ class _Run:
         """(byte offset, text) of the nearest passage; without one, of the passage with most words of the question."""
         if not near:
             return 0, ""
-        data = bodies.read(self.db, entry, near[0].start, near[0].length)
-        return near[0].start, data.decode("utf-8", "replace")
+        return near[0].start, texts.passage(self.db, entry, near[0].start, near[0].length)
 
 
 def _described(embedder: Embedder, question: str) -> tuple[str, int, int, int]:

@@ -4,6 +4,7 @@ import click
 
 from libraryfs.cli.access import change_access
 from libraryfs.cli.options import LIBRARY_PATH, PRINCIPAL, json_option, logging_options, snapshot_option
+from libraryfs.cli.output import show
 
 EPILOG = """\b
 Example:
@@ -13,13 +14,12 @@ Example:
 
 @click.command("revoke", epilog=EPILOG)
 @click.argument("principal", type=PRINCIPAL)
-@click.argument("path", type=LIBRARY_PATH)
+@click.argument("paths", nargs=-1, required=True, type=LIBRARY_PATH, metavar="PATH...")
 @snapshot_option
 @json_option
 @logging_options
 @click.pass_context
-def command(context: click.Context, principal: str, path: str) -> None:
-    """Hide the ring or agent at PATH from PRINCIPAL. Mounts hide it within a second."""
-    changed = change_access(context, principal, path, give=False)
-    if changed is not None:
-        click.echo(f"{principal} sees {path} no more" if changed else f"{principal} could not see {path}")
+def command(context: click.Context, principal: str, paths: tuple[str, ...]) -> None:
+    """Hide the rings and agents at PATH from PRINCIPAL. Mounts hide it within a second."""
+    for path, changed in change_access(context, principal, paths, give=False).items():
+        show(f"{principal} sees {path} no more\n" if changed else f"{principal} could not see {path}\n")

@@ -3,17 +3,18 @@
 import click
 
 from libraryfs.cli.options import LIBRARY_PATH, as_option, common_of, json_option, logging_options, snapshot_option
-from libraryfs.cli.output import print_json
+from libraryfs.cli.output import print_json, show
 
 EPILOG = """\b
 Examples:
+  libraryfs tree
   libraryfs tree /ring/dev --depth 2
   libraryfs tree / --as alice --json
 """
 
 
 @click.command("tree", epilog=EPILOG)
-@click.argument("path", type=LIBRARY_PATH)
+@click.argument("path", type=LIBRARY_PATH, default="/")
 @click.option("--depth", type=int, default=1, show_default=True, help="Levels, at most $LIBRARYFS_MAX_DEPTH.")
 @as_option
 @snapshot_option
@@ -21,7 +22,7 @@ Examples:
 @logging_options
 @click.pass_context
 def command(context: click.Context, path: str, depth: int, principal: str) -> None:
-    """Show what is below PATH, to a depth."""
+    """Show what is below PATH (/ if none is given), to a depth; a folder with more says how many entries it has."""
     from libraryfs.library.resolver import Library
     from libraryfs.library.tree import render, tree
 
@@ -32,4 +33,4 @@ def command(context: click.Context, path: str, depth: int, principal: str) -> No
     if common.json:
         print_json(node)
     else:
-        click.echo(render(node), nl=False)
+        show(render(node))

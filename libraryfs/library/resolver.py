@@ -8,7 +8,19 @@ from libraryfs import paths
 from libraryfs.errors import PathNotFound, SnapshotDamaged
 from libraryfs.nodes import AGENTS_INO, RINGS_INO, ROOT_INO, Entry, Kind
 from libraryfs.rows import iso
-from libraryfs.store import access, artifacts, bodies, edges, entries, memory, names, namespaces, prefixes, workspace
+from libraryfs.store import (
+    access,
+    artifacts,
+    bodies,
+    edges,
+    entries,
+    memory,
+    names,
+    namespaces,
+    prefixes,
+    texts,
+    workspace,
+)
 from libraryfs.store.snapshot import Snapshot
 
 _BUILT_IN = ("id", "type", "namespace", "name", "title", "media_type", "confidence", "created_at", "updated_at")
@@ -129,9 +141,17 @@ class Library:
         for part in paths.segments(path):
             found = self._named(entry, names.to_bytes(part)) if entry.is_folder else None
             if found is None or not self.may_see(found):
-                raise PathNotFound(path)
+                raise PathNotFound(path, self._meant(entry, part))
             entry = found
         return entry
+
+    def _meant(self, folder: Entry, part: str) -> str | None:
+        """The path of the entry whose name is most like `part`, of those that the principal sees in the folder."""
+        if not folder.is_folder:
+            return None
+        seen = [names.from_bytes(child.name) for child in self.children_by_name(folder)]
+        meant = paths.nearest(part, seen) or paths.nearest(f"{part}.md", seen)
+        return None if meant is None else f"{self.path_of(folder).rstrip('/')}/{meant}"
 
     def path_of(self, entry: Entry) -> str:
         """The library path of an entry. Raises PathNotFound when it is hidden or not reachable from the root."""
@@ -177,6 +197,10 @@ class Library:
         """The whole content of a file."""
         return self.read(entry, 0, entry.size)
 
+    def utf8(self, entry: Entry, start: int, length: int) -> bytes:
+        """A part of a file's text in UTF-8, whatever coding the file is in."""
+        return texts.utf8(self._db, entry, start, length) if self.may_see(entry) else b""
+
     def has_folders(self, section: Entry) -> bool:
         """Whether a section of memories has sub-folders."""
         return prefixes.has_any(self._db, section.ino)
@@ -198,6 +222,11 @@ class Library:
         if entry.namespace_id is None or not self.may_see(entry):
             return {}
         namespace = namespaces.by_id(self._db, entry.namespace_id).path
+        charset = texts.encoding(self._db, entry.ino) if entry.kind >= Kind.MEMORY else "utf-8"
+        known = {} if charset in ("", "utf-8") else {"charset": charset}
+        return {**known, **self._of_row(entry, namespace)}
+
+    def _of_row(self, entry: Entry, namespace: str) -> dict[str, str | None]:
         if entry.kind == Kind.MEMORY and (row := memory.get(self._db, entry.ino)):
             values = {"id": row.id, "type": row.memory_type, "namespace": namespace, "title": row.title}
             confidence = None if row.confidence is None else format(row.confidence, "g")

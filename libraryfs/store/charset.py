@@ -24,8 +24,8 @@ _DECLARED: Final = re.compile(
 )
 _DETECTED: Final = [
     *("cp1252", "cp932", "shift_jis_2004", "euc_jp", "gb18030", "big5", "big5hkscs", "euc_kr", "cp949", "johab"),
-    *("cp1250", "cp1251", "cp1253", "cp1254", "cp1255", "cp1256", "cp1257", "cp1258", "tis_620", "cp874"),
-    *("koi8_r", "koi8_u", "cp866", "cp855", "cp437", "cp850", "cp852", "mac_roman", "mac_cyrillic"),
+    *("cp1250", "cp1251", "cp1253", "cp1254", "cp1255", "cp1256", "cp1257", "tis_620", "cp874"),
+    *("koi8_r", "koi8_u", "cp866", "cp855", "mac_cyrillic"),
     *("iso8859_2", "iso8859_5", "iso8859_6", "iso8859_7", "iso8859_8", "iso8859_9", "iso8859_13", "iso8859_15"),
 ]
 """The codings that texts are found in; of the others, a detector finds mostly mistakes."""

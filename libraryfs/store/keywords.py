@@ -14,7 +14,7 @@ import apsw
 
 from libraryfs import headings
 from libraryfs.nodes import Kind
-from libraryfs.store import inodes, texts, words
+from libraryfs.store import charset, inodes, texts, words
 from libraryfs.store.search_scope import BELOW, SearchScope
 
 MAX_TEXT_BYTES: Final = 4 * 1024 * 1024
@@ -104,6 +104,8 @@ def _index(db: apsw.Connection, ino: int) -> None:
         "INSERT INTO indexed (ino, namespace_id, words, title) VALUES (?, ?, ?, ?)",
         (ino, text.entry.namespace_id, len(body), about),
     )
+    if text.encoding != charset.UTF8:
+        db.execute("INSERT OR REPLACE INTO charsets (ino, encoding) VALUES (?, ?)", (ino, text.encoding))
 
 
 def search(

@@ -275,6 +275,8 @@ CREATE TABLE IF NOT EXISTS indexed (
     words        INTEGER NOT NULL,       -- the file's length for BM25; 0: no text
     title        INTEGER NOT NULL        -- different words of its title
 );
+-- Files that are not UTF-8; '' where a file should be text and is in no coding that is known. Found when it is indexed.
+CREATE TABLE IF NOT EXISTS charsets (ino INTEGER PRIMARY KEY, encoding TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS indexed_totals (
     namespace_id INTEGER PRIMARY KEY,
     files        INTEGER NOT NULL,
@@ -343,6 +345,9 @@ CREATE TRIGGER IF NOT EXISTS indexed_removed AFTER DELETE ON indexed BEGIN
     WHERE namespace_id = OLD.namespace_id;
     INSERT OR IGNORE INTO unindexed (ino, namespace_id)
     SELECT ino, namespace_id FROM entries WHERE ino = OLD.ino AND kind >= 5;
+END;
+CREATE TRIGGER IF NOT EXISTS charset_removed AFTER DELETE ON indexed BEGIN
+    DELETE FROM charsets WHERE ino = OLD.ino;
 END;
 CREATE TRIGGER IF NOT EXISTS embedded_added AFTER INSERT ON embedded BEGIN
     DELETE FROM unembedded WHERE ino = NEW.ino;

@@ -15,9 +15,10 @@ import apsw
 from libraryfs import errors
 from libraryfs.settings import settings
 from libraryfs.store import bodies, keywords
+from libraryfs.store.texts import TextState
 
 APPLICATION_ID: Final = 0x4C696266  # "Libf"
-SCHEMA_VERSION: Final = 2
+SCHEMA_VERSION: Final = 3
 KEPT_CHANGES: Final = 200_000
 """Rows of the change log that a writer leaves; a mount that is further behind re-reads everything."""
 
@@ -101,7 +102,8 @@ class Snapshot:
                     bodies.add_sums(db)
                     db.pragma("application_id", APPLICATION_ID)
                     db.pragma("user_version", SCHEMA_VERSION)
-                    if not empty and version < 2:
+                    if not empty and version < 3:
+                        _look_for_text(db)
                         keywords.index_queued(db)
                     db.execute(
                         "INSERT INTO settings (key, value) VALUES ('schema', ?)"
@@ -274,6 +276,13 @@ def _drop_words(db: apsw.Connection) -> None:
         "DROP TABLE IF EXISTS words_found; DROP TABLE IF EXISTS words; DROP TABLE IF EXISTS indexed;"
         "DELETE FROM indexed_totals"
     )
+
+
+def _look_for_text(db: apsw.Connection) -> None:
+    """Queues the files that schema 2 took for no text: those in another coding than UTF-8 are text now."""
+    state = int(TextState.BINARY)
+    db.execute("DELETE FROM indexed WHERE ino IN (SELECT ino FROM embedded WHERE state = ?)", (state,))
+    db.execute("DELETE FROM embedded WHERE state = ?", (state,))
 
 
 def _schema() -> str:

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 import apsw
 
 from libraryfs.nodes import Entry, Kind
-from libraryfs.store import bodies, entries, names
+from libraryfs.store import bodies, charset, entries, names
 
 _BINARY_TYPES: Final = ("image/", "audio/", "video/", "font/", "application/pdf", "application/zip")
 _SEARCHED: Final = {
@@ -28,7 +28,8 @@ class TextState(IntEnum):
 class Text(NamedTuple):
     """A file's text. Where `state` is not TEXT, `text` is empty.
 
-    `text` has one U+FFFD for each byte of a memory that is not UTF-8; `size_of` gives true byte lengths all the same.
+    `text` has one U+FFFD for each byte of a memory that is in no coding; `size_of` gives its true byte lengths.
+    Of a file in another coding than UTF-8, lengths are those of its text in UTF-8, as `passage` takes them.
     """
 
     entry: Entry
@@ -37,6 +38,8 @@ class Text(NamedTuple):
     state: TextState
     raw: str
     """The text with surrogate escapes in place of U+FFFD: `raw[:n]` encodes to the bytes before character n."""
+    encoding: str = charset.UTF8
+    """The coding that the file is in; empty where it should be text and is in none that is known."""
 
     def size_of(self, start: int, end: int) -> int:
         """Bytes in the file of the characters from `start` to `end`."""
@@ -57,15 +60,37 @@ def load(db: apsw.Connection, ino: int, max_bytes: int) -> Text | None:
     if entry.kind != Kind.MEMORY and is_binary_type(row[1]):
         return Text(entry, title, "", TextState.BINARY, "")
     data = bodies.read(db, entry, 0, entry.size)
-    if b"\0" in data:
-        return Text(entry, title, "", TextState.BINARY, "")
-    raw = data.decode("utf-8", "surrogateescape")
+    decoded = charset.decode(data)
+    if decoded is None and (entry.kind != Kind.MEMORY or b"\0" in data):
+        expected = b"\0" not in data or (row[1] or "").lower().startswith("text/")
+        return Text(entry, title, "", TextState.BINARY, "", "" if expected else charset.UTF8)
+    raw, encoding = decoded or (data.decode("utf-8", "surrogateescape"), charset.UTF8)
     text = printable(raw)
-    if text != raw and entry.kind != Kind.MEMORY:
-        return Text(entry, title, "", TextState.BINARY, "")
     if not text or text.isspace():
         return Text(entry, title, "", TextState.BLANK, "")
-    return Text(entry, title, text, TextState.TEXT, raw)
+    return Text(entry, title, text, TextState.TEXT, raw, encoding)
+
+
+def passage(db: apsw.Connection, entry: Entry, start: int, length: int) -> str:
+    """A part of a file's text, by the byte offsets that `Text.size_of` counts."""
+    return utf8(db, entry, start, length).decode("utf-8", "replace")
+
+
+def utf8(db: apsw.Connection, entry: Entry, start: int, length: int) -> bytes:
+    """A part of a file's text in UTF-8, whatever coding the file is in; of what is in none, its bytes."""
+    if encoding(db, entry.ino) in ("", charset.UTF8):
+        return bodies.read(db, entry, start, length)
+    decoded = charset.decode(bodies.read(db, entry, 0, entry.size))
+    return decoded.text.encode("utf-8", "surrogatepass")[start : start + length] if decoded else b""
+
+
+def encoding(db: apsw.Connection, ino: int) -> str:
+    """The coding of a file as its indexing found it; empty for one that should be text and is in none that is known."""
+    try:
+        row = db.execute("SELECT encoding FROM charsets WHERE ino = ?", (ino,)).fetchone()
+    except apsw.SQLError:  # a snapshot of an older libraryfs, opened to read
+        return charset.UTF8
+    return str(row[0]) if row else charset.UTF8
 
 
 def title(db: apsw.Connection, entry: Entry) -> str:

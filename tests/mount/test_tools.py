@@ -93,7 +93,7 @@ def trees(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trees]:
         (plain / name).write_bytes(data)
         os.utime(plain / name, ns=(0, 1_600_000_000_123_456_789 + len(data) * 1_000_000_000))
     with Snapshot.open(work / "library.db", create=True) as snapshot:
-        import_source(snapshot, work / "source", "/ring/tools", "me")
+        import_source(snapshot, work / "source", "/ring/tools", "me", options={"hidden": True})
     with Live(work / "library.db", work / "mount") as live:
         yield Trees(plain, work / "mount" / "ring" / "tools" / "workspace", live)
 
