@@ -17,6 +17,7 @@ BASE = {"frontmatter", "headings", "nodes", "rows", "paths", "errors", "settings
 MAY_IMPORT = {
     "cli": {"cli", "mount", "evals", "ask", "ingest", "models", "library", "store", *BASE},
     "mount": {"mount", "evals", "ask", "library", "store", *BASE},
+    "api": {"evals", "ask", "library", "store", *BASE},
     "evals": {"evals", "ask", "models", "library", "store", *BASE},
     "ask": {"ask", "models", "library", "store", *BASE},
     "ingest": {"ingest", "models", "library", "store", *BASE},

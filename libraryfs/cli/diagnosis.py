@@ -204,6 +204,17 @@ def _models_found() -> Iterator[Finding]:
             yield Finding(name=name, ok=False, detail=detail, cure=cure, needed="models")
 
 
+def able() -> Iterator[Finding]:
+    """What the models that are set can do, and the one setting that changes it."""
+    from libraryfs.cli import abilities
+    from libraryfs.settings import settings
+
+    chosen = settings()
+    yield Finding(name="search", ok=True, detail=abilities.search(chosen), needed="models")
+    larger = f"; {abilities.LARGER}" if chosen.llm in ("default", "none") else ""
+    yield Finding(name="answers", ok=True, detail=abilities.answers(chosen) + larger, needed="models")
+
+
 def _packaged(name: str, model: "Packaged") -> Finding:
     try:
         path = model.check()
@@ -222,5 +233,6 @@ def diagnose(path: Path) -> Iterator[Finding]:
     yield from database()
     yield from packages()
     yield from models()
+    yield from able()
     yield allow_other()
     yield snapshot(path)

@@ -135,6 +135,22 @@ def test_a_binding_that_does_not_load(environment: dict[str, str], tmp_path: Pat
     assert "libfuse3-dev" in done.stdout
 
 
+@pytest.mark.parametrize(
+    ("model", "says", "changes"),
+    [
+        ("default", "too small to write", True),
+        ("none", "no shape can be filled", True),
+        ("http://127.0.0.1:1/v1", "written by the model that is set, if it passes", False),
+    ],
+)
+def test_it_says_what_the_models_can_do(cli: Run, model: str, says: str, changes: bool) -> None:
+    """In words, with the setting that changes it where a better model is to be had."""
+    said = cli("doctor", env={"LIBRARYFS_LLM": model}).stdout
+    line = next(line for line in said.splitlines() if " answers: " in line)
+    assert says in line
+    assert ("LIBRARYFS_LLM" in line) is changes
+
+
 @pytest.mark.parametrize("options", [[], ["--debug"], ["--json"]])
 def test_a_login_in_a_url_is_not_shown(cli: Run, options: list[str]) -> None:
     """The fixture looks for the planted password in all that is printed."""
