@@ -186,14 +186,16 @@ def _places(content: bytes, quote: bytes) -> list[int]:
     return [found.start() for found in re.finditer(re.escape(quote), content)]
 
 
-def table(asked: Sequence[Asked], knowing: Sequence[Asked]) -> None:
-    """The issue's table: all questions, and those of odd place, on which nothing was fitted."""
-    out.print("| measure | all | held | to reach |\n|---|---|---|---|")
+def row(measure: str, goal: str, some: Sequence[Asked], value: Callable[[Asked], float]) -> None:
+    """One line: of all questions, and of those of odd place, on which nothing was fitted."""
+    odd = [one for one in some if one.place % 2]
+    figures = [f"{statistics.fmean(map(value, part)):.3f} of {len(part)}" if part else "" for part in (some, odd)]
+    out.print(f"| {measure} | {figures[0]} | {figures[1]} | {goal} |", soft_wrap=True)
 
-    def row(measure: str, goal: str, some: Sequence[Asked], value: Callable[[Asked], float]) -> None:
-        odd = [one for one in some if one.place % 2]
-        figures = [f"{statistics.fmean(map(value, part)):.3f} of {len(part)}" if part else "" for part in (some, odd)]
-        out.print(f"| {measure} | {figures[0]} | {figures[1]} | {goal} |", soft_wrap=True)
+
+def table(asked: Sequence[Asked], knowing: Sequence[Asked]) -> None:
+    """All measures."""
+    out.print("| measure | all | held | to reach |\n|---|---|---|---|")
 
     def of(name: str, answerable: bool) -> list[Asked]:
         return [one for one in asked if one.set == name and one.answerable == answerable]
