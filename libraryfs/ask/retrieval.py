@@ -199,10 +199,10 @@ class _Run:
         measured = {**vectors.similarities(self.db, vector, by_words), **near}
         reads = self._reads(scope, vector, measured, found)
         candidates = {ino: found.shares.get(ino, 0.0) for ino in (*measured, *by_words)}
-        ranked = fusion.fused({ino: one.similarity for ino, one in measured.items()}, candidates, reads)
+        cosines = {ino: one.similarity for ino, one in measured.items()}
         self.sources += 1
         hits = []
-        for rank, ino in enumerate(ranked[:NEAREST]):
+        for rank, ino in enumerate(fusion.best(cosines, candidates, reads, NEAREST)):
             one = measured.get(ino)
             origin: Origin = "vector" if ino in near else "fallback"
             hits.append(_Hit(ino, _score(rank), origin, one.similarity if one else None))

@@ -224,6 +224,8 @@ def _connect(path: Path, write: bool, create: bool) -> apsw.Connection:
     timeout = settings().busy_timeout_ms
     name = os.path.abspath(path)  # a relative ":memory:" would be no file
     if write:
+        if create:
+            _create(name)
         flags = apsw.SQLITE_OPEN_READWRITE | (apsw.SQLITE_OPEN_CREATE if create else 0)
         db = apsw.Connection(name, flags=flags)
         db.set_busy_timeout(timeout)
@@ -252,6 +254,12 @@ def _check_tables(db: apsw.Connection, path: Path) -> None:
 @cache
 def _tables() -> frozenset[str]:
     return frozenset(re.findall(r"CREATE TABLE IF NOT EXISTS (\w+)", _schema()))
+
+
+def _create(name: str) -> None:
+    """Makes a missing file for its owner alone. SQLite gives its journal the same rights."""
+    with suppress(OSError):  # it is there, or SQLite will say why it cannot be made
+        os.close(os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
 
 
 def _load_vectors(db: apsw.Connection) -> None:

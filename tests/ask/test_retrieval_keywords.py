@@ -5,7 +5,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from libraryfs.ask.fusion import fused, readable
+from libraryfs.ask.fusion import best, fused, readable
 from libraryfs.ask.retrieval import retrieve
 from libraryfs.ingest.importer import import_source
 from libraryfs.library.resolver import Library
@@ -206,6 +206,17 @@ def test_fusion() -> None:
     assert fused({1: 0.9, 2: 0.7}, {2: 0.1}) == [1, 2], "few of the words weigh next to nothing"
     assert fused({1: 0.9, 2: 0.7}, {2: 0.1}, 0.0) == [2, 1], "unless the cosines cannot be believed"
     assert fused({}, {7: 0.1, 3: 0.1}) == [3, 7]
+
+
+def test_the_first_of_each_leg_is_among_the_best() -> None:
+    cosines = {1: 0.9, 2: 0.5, 3: 0.5, 4: 0.5, 5: 0.1}
+    shares = {2: 0.9, 3: 0.8, 4: 0.8, 5: 0.1}
+    assert best(cosines, shares, 1.0, 2) == [2, 1]
+    assert best(cosines, shares, 0.0, 2) == [2, 3], "the cosines cannot be believed"
+    assert best(cosines, shares, 1.0, 9) == fused(cosines, shares)
+    assert best(cosines, {}, 1.0, 2) == [1, 2]
+    assert best({}, {7: 0.0}, 1.0, 2) == [7]
+    assert best({}, {}, 1.0, 2) == []
 
 
 def test_a_model_that_finds_all_texts_alike_does_not_read_them() -> None:
