@@ -251,6 +251,10 @@ def table(asked: Sequence[Asked], knowing: Sequence[Asked]) -> None:
         knowing,
         lambda one: holds(str(one.result.answer or ""), one.row["fragments"]),
     )
+
+
+def lengths(asked: Sequence[Asked]) -> None:
+    """How long answers are, and how long they take."""
     answers = [words(str(one.result.answer)) for one in asked if one.result.answer is not None]
     out.print(f"| words of an answer, median | {statistics.median(answers):.0f} | | ≤ 160 |")
     out.print(f"| warm answer, median s | {statistics.median(one.seconds for one in asked):.3f} | | ≤ 0.35 |")
@@ -296,6 +300,7 @@ def main(data: Path, snapshots: Path | None, own: Path | None, write: Path | Non
         knows = [row for row in rows if row["answerable"]]
         knowing = bench.ask_all("a model that knows", collections, knows, Models(embedder, Knowing(knows)))
         table(asked, knowing)
+        lengths(asked)
         reliability(asked)
     if write:
         write_between(write, "bench:asked", "\n".join(line.rstrip() for line in out.export_text().splitlines()))
