@@ -7,7 +7,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeVar
 
 from pydantic import JsonValue
 
-from libraryfs.ask import answer, bands, candidates, choice, exam, grounding, passages, prompt
+from libraryfs.ask import answer, bands, candidates, choice, conflicts, exam, grounding, passages, prompt
 from libraryfs.ask.answer import Draft
 from libraryfs.ask.evidence import Retrieval
 from libraryfs.ask.request import AskRequest
@@ -276,6 +276,7 @@ class _Ask:
             claims=draft.claims if self.request.ground else None,
             by=draft.by,
             sentence=draft.sentence,
+            differ=conflicts.conflicts(self.request.question, self.ranking, self.chosen) if draft.by == "quote" else (),
         )
 
     def _shaped(self, schema: dict[str, Any]) -> AskResult:
@@ -346,6 +347,7 @@ class _Ask:
         claims: tuple[Claim, ...] | None = None,
         truncated: bool = False,
         sentence: str | None = None,
+        differ: tuple[str, ...] = (),
         nearest: tuple[Citation, ...] | None = None,
     ) -> AskResult:
         trace = Trace(
@@ -370,6 +372,7 @@ class _Ask:
             sentence=sentence,
             confidence=round(self.outlook.probability, 3) if self.outlook.figures else None,
             nearest=nearest,
+            conflicts=differ or None,
             citations=citations,
             evidence=self.found.evidence,
             truncated=truncated,
