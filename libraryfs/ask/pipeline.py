@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterator, Sequence, Sized
 from contextlib import contextmanager
-from typing import Any, Final, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeVar
 
 from pydantic import JsonValue
 
@@ -29,6 +29,9 @@ from libraryfs.errors import DeadlineExceeded, ModelError
 from libraryfs.library.resolver import Library
 from libraryfs.models.cancel import Cancel, within
 from libraryfs.models.protocols import Embedder, LanguageModel
+
+if TYPE_CHECKING:
+    from libraryfs.ask.shaped import Shaped
 
 Made = TypeVar("Made")
 
@@ -283,16 +286,22 @@ class _Ask:
         from libraryfs.ask import shaped  # jsonschema is loaded by those that use it
 
         model = self.models.language_model
+        read = self._passages()
+        if model is None or (model.supports_likelihoods and self._writer() is None):
+            with self._timed("extract"):
+                found = shaped.extracted(self.request.question, read, schema, self.cancel)
+            if found is not None:
+                return self._shaped_as(found)
         if model is None:
             return self._failed(
                 "LIBRARY_MODEL_UNAVAILABLE",
-                "a shaped answer needs a language model, and none is set: set LIBRARYFS_LLM",
+                "the files do not state it in this shape, and no language model is set to put it so: set LIBRARYFS_LLM",
             )
         sentence = None if self.sentence is None else " ".join(self.sentence.text.split())
         try:
             with self._timed("generate"):
                 self._ready(model)
-                made = shaped.answer(model, self.request.question, self._passages(), sentence, schema, self.cancel)
+                made = shaped.answer(model, self.request.question, read, sentence, schema, self.cancel)
         except DeadlineExceeded:
             raise
         except ModelError as error:
@@ -308,7 +317,10 @@ class _Ask:
                 SHAPE_FAILED, f"after {made.attempts} attempts the answer is not of this shape: {wrong}"
             )
         if made.quoted:
-            self.notes.append("a text of the model that is not in the evidence gave way to the best sentence, quoted")
+            self.notes.append("what the model said that is not in the evidence gave way to what the evidence states")
+        return self._shaped_as(made)
+
+    def _shaped_as(self, made: "Shaped") -> AskResult:
         held = all(claim.supported for claim in made.claims)
         return self._result(
             answer=made.value,
