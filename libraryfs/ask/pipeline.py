@@ -5,8 +5,6 @@ from collections.abc import Callable, Iterator, Sequence, Sized
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeVar
 
-from pydantic import JsonValue
-
 from libraryfs.ask import answer, bands, candidates, choice, conflicts, exam, grounding, passages, prompt
 from libraryfs.ask.answer import Draft
 from libraryfs.ask.evidence import Retrieval
@@ -15,12 +13,9 @@ from libraryfs.ask.result import (
     NEAREST,
     NOT_IN_LIBRARY,
     AskResult,
-    Citation,
-    Claim,
     Event,
     EvidenceFound,
     Failure,
-    Grounding,
     TextPiece,
     Trace,
 )
@@ -279,8 +274,11 @@ class _Ask:
             claims=draft.claims if self.request.ground else None,
             by=draft.by,
             sentence=draft.sentence,
-            differ=conflicts.conflicts(self.request.question, self.ranking, self.chosen) if draft.by == "quote" else (),
+            conflicts=self._conflicts() if draft.by == "quote" else None,
         )
+
+    def _conflicts(self) -> tuple[str, ...] | None:
+        return conflicts.conflicts(self.request.question, self.ranking, self.chosen) or None
 
     def _shaped(self, schema: dict[str, Any]) -> AskResult:
         from libraryfs.ask import shaped  # jsonschema is loaded by those that use it
@@ -346,22 +344,8 @@ class _Ask:
             claims=(draft.claims if draft else ()) if self.request.ground else None,
         )
 
-    def _result(
-        self,
-        *,
-        grounding: Grounding,
-        answer: JsonValue = None,
-        by: Literal["model", "quote", "none"] = "none",
-        message: str | None = None,
-        error: Failure | None = None,
-        citations: tuple[Citation, ...] = (),
-        rejected_citations: tuple[str, ...] = (),
-        claims: tuple[Claim, ...] | None = None,
-        truncated: bool = False,
-        sentence: str | None = None,
-        differ: tuple[str, ...] = (),
-        nearest: tuple[Citation, ...] | None = None,
-    ) -> AskResult:
+    def _result(self, *, by: Literal["model", "quote", "none"] = "none", **fields: Any) -> AskResult:
+        """The result with these fields, and what is the same for all."""
         trace = Trace(
             steps=self.steps,
             models={
@@ -378,20 +362,10 @@ class _Ask:
         )
         return AskResult(
             question=self.request.question,
-            answer=answer,
-            grounding=grounding,
-            message=message,
-            sentence=sentence,
             confidence=round(self.outlook.probability, 3) if self.outlook.figures else None,
-            nearest=nearest,
-            conflicts=differ or None,
-            citations=citations,
             evidence=self.found.evidence,
-            truncated=truncated,
-            rejected_citations=rejected_citations,
-            claims=claims,
-            error=error,
             trace=trace,
+            **fields,
         )
 
     def _name(self, model: Embedder | LanguageModel | None) -> str | None:
