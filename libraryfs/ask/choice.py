@@ -16,8 +16,8 @@ MAX_WORDS: Final = 160
 """Of all blocks together."""
 LEAST_WORDS: Final = 25
 """Where all others are too long, the best of them is cut to what room is left, if that is this much."""
-MARGIN: Final = 0.3
-"""A block that is this much worse than the best one is left out, whatever room is left."""
+LEAST_SHARE: Final = 0.75
+"""A block with less than this share of the best one's score is left out, whatever room is left."""
 W_NEW: Final = 0.1
 """What the question's terms weigh that a block has, with its headings, and those chosen before it have not."""
 SENTENCE_WORDS: Final = 40
@@ -44,7 +44,7 @@ def choose(ranking: Ranking, most: int = MAX_BLOCKS, room: int = MAX_WORDS) -> l
     held: set[str] = set()
     too_long: list[Candidate] = []
     left = list(_current_only(ranking.candidates))
-    least = left[0].score - MARGIN if left else 0.0
+    least = left[0].score * LEAST_SHARE if left else 0.0
     while left and len(chosen) < most:
         best = max(left, key=lambda one: one.score + W_NEW * _new(one, held, ranking.weights))
         left.remove(best)
