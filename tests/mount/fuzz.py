@@ -27,8 +27,8 @@ NEVER: Final = {errno.EIO, errno.ENOSYS, errno.ENOTCONN, errno.ECONNABORTED, err
 TOKENS: Final = (
     b'{"question": "', b'"shape": ', b'"paths": ["/', b'"latency_budget_ms": ', b'"depth": ', b'"retrieval": "',
     b'"$ref": "#"', b'"pattern": "(a+)+$"', b"..", b"/", b"~", b"%2F", b"\x1b[2J", b"\xff", b"\xed\xa0\x80",
-    b"\xe2\x80\xae", b"{" * 70, b"[" * 70, b"9" * 400, b"-1", b"null", b"true", b"1e999", b"\\ud800", b"a" * 300, b"run",
-    b"user.library.",
+    b"\xe2\x80\xae", b"{" * 70, b"[" * 70, b"9" * 400, b"-1", b"null", b"true", b"1e999", b"\\ud800", b"a" * 300,
+    b"run", b"user.library.",
 )  # fmt: skip
 
 
