@@ -24,6 +24,8 @@ INTERRUPTED: Final = 130
 
 COMMANDS: Final = {
     "import": ("import_", "Bring a folder of documents, or rows, into the snapshot."),
+    "sync": ("sync", "Bring what was imported in step with its sources."),
+    "sources": ("sources", "List what was imported, and from where."),
     "embed": ("embed", "Make the search vectors that are missing."),
     "export": ("export", "Write the snapshot as rows, the lossless form."),
     "ask": ("ask", "Answer a question from the library, with citations."),

@@ -204,6 +204,11 @@ class Rules:
         return any((self._root / path / made).exists() for made in _MADE_BY)
 
 
+def is_noise(path: str) -> bool:
+    """Whether a path is in a folder that no rule lets in by itself: what changes there is no news."""
+    return not _MACHINE_FOLDERS.isdisjoint(path.split("/"))
+
+
 def _is_secret(name: str, is_folder: bool) -> bool:
     return name in _SECRET_FOLDERS if is_folder else _SECRET_FILES.fullmatch(name) is not None
 
