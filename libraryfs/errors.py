@@ -50,8 +50,10 @@ class PathNotFound(LibraryError):
     errno = errno.ENOENT
     http_status = 404
 
-    def __init__(self, path: str) -> None:
-        super().__init__(f"{path}: no such path in the library, or not visible to you")
+    def __init__(self, path: str, meant: str | None = None) -> None:
+        """`meant`: a path that the principal sees and that is much like this one."""
+        hint = f"; did you mean {meant}?" if meant else ""
+        super().__init__(f"{path}: no such path in the library, or not visible to you{hint}")
         self.path = path
 
 

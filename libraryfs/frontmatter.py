@@ -23,6 +23,10 @@ _OPEN_JSON: Final = re.compile(r"\A\ufeff?\{[ \t]*\r?\n")
 _CLOSE_JSON: Final = re.compile(r"^\}[ \t]*\r?\n(?=\s*\S)", re.MULTILINE)
 _AT: Final = re.compile(r"at line (\d+)")
 
+MAX_NUMBER: Final = 3000
+"""Characters of an integer: what is written so, in any base, has fewer than the 4,300 digits that Python prints."""
+_TOO_LONG: Final = f"front matter has a number of more than {MAX_NUMBER:,} characters"
+
 Form = Literal["yaml", "toml", "json"]
 
 
@@ -73,13 +77,18 @@ def load(text: str) -> "tuple[yaml.Node | None, object]":
     try:
         loader = maker(text)
         node = loader.get_single_node()
+        _refuse_long_numbers(node)
         return node, None if node is None else loader.construct_document(node)
+    except NotYaml:
+        raise
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         problem = error.problem or error.context
         last = text.count("\n") + 2  # libyaml puts what is missing at the end a line too far
         raise NotYaml(min(mark.line + 2, last) if mark else 2, f"front matter is not YAML: {problem}") from None
-    except (yaml.YAMLError, ValueError, OverflowError, RecursionError) as error:
+    except (LookupError, AttributeError, TypeError):  # whatever PyYAML's own code stumbles over: `!!bool x`
+        raise NotYaml(2, "front matter cannot be read: a value is not what its tag says") from None
+    except (yaml.YAMLError, ValueError, ArithmeticError, RecursionError) as error:
         reason = " ".join(str(error).split())
         raise NotYaml(2, f"front matter cannot be read: {reason[:200]}") from None
     finally:
@@ -87,16 +96,47 @@ def load(text: str) -> "tuple[yaml.Node | None, object]":
             loader.dispose()
 
 
+def _refuse_long_numbers(node: "yaml.Node | None") -> None:
+    """Raises NotYaml for an integer that Python can read (`0xfff…`, `59:59:…`) and then not write in decimal."""
+    import yaml
+
+    pending, seen = [node], set[int]()
+    while pending:
+        one = pending.pop()
+        if one is None or id(one) in seen:  # an alias is the same node again
+            continue
+        seen.add(id(one))
+        if isinstance(one, yaml.ScalarNode):
+            if one.tag == "tag:yaml.org,2002:int" and len(one.value) > MAX_NUMBER:
+                raise NotYaml(one.start_mark.line + 2, _TOO_LONG)
+        elif isinstance(one, yaml.MappingNode):
+            pending += [part for pair in one.value for part in pair]
+        elif isinstance(one, yaml.SequenceNode):
+            pending += one.value
+
+
 def load_other(block: Block) -> object:
     """What a block of TOML or JSON means. Raises NotYaml with the line in the file."""
     if block.form == "json":
         return _json_or_none(block.text)
     try:
-        return tomllib.loads(block.text.replace("\r\n", "\n"))
+        value = tomllib.loads(block.text.replace("\r\n", "\n"))
     except (tomllib.TOMLDecodeError, ValueError, RecursionError) as error:
         found = _AT.search(str(error))
         reason = " ".join(_AT.sub("", str(error)).replace("( ,", "(").split())
         raise NotYaml(int(found[1]) + 1 if found else 2, f"front matter is not TOML: {reason[:200]}") from None
+    if _has_long_number(value):
+        lines = block.text.splitlines()
+        at = next((number for number, line in enumerate(lines, 2) if len(line) > MAX_NUMBER), 2)
+        raise NotYaml(at, _TOO_LONG)
+    return value
+
+
+def _has_long_number(value: object) -> bool:
+    if isinstance(value, int):
+        return value.bit_length() > MAX_NUMBER * 4
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return any(map(_has_long_number, parts))
 
 
 def _json_or_none(text: str) -> object:

@@ -8,6 +8,7 @@
 Names and remainders are text here; bytes that are not UTF-8 are carried as surrogate escapes (see store/names.py).
 """
 
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from libraryfs.errors import InvalidPath, InvalidRequest
@@ -116,7 +117,9 @@ def parse(text: str) -> LibraryPath:
     if len(rest) == 1:
         return RingPath(rest[0])
     if rest[1] not in SECTIONS:
-        raise InvalidPath(f"{text!r}: no section {rest[1]!r}; a ring has {', '.join(SECTIONS)}")
+        meant = nearest(rest[1], SECTIONS)
+        hint = f"did you mean {meant!r}? A ring" if meant else "a ring"
+        raise InvalidPath(f"{text!r}: no section {rest[1]!r}; {hint} has {', '.join(SECTIONS)}")
     return RingPath(rest[0], rest[1], rest[2:])
 
 
@@ -172,6 +175,15 @@ def check_principal(name: str) -> str:
             f"{name[:80]!r}: a principal is a name of at most {MAX_PRINCIPAL} characters, for example alice"
         )
     return name
+
+
+def nearest(word: str, known: Iterable[str], likeness: float = 0.6) -> str | None:
+    """The known word that is most like this one, whatever their case; None where none is (difflib's ratio, 0 to 1)."""
+    import difflib  # here: a start has no need of it
+
+    folded = {one.casefold(): one for one in sorted(known)}
+    close = difflib.get_close_matches(word.casefold(), folded, n=1, cutoff=likeness)
+    return folded[close[0]] if close else None
 
 
 def shown(text: str) -> str:

@@ -244,7 +244,7 @@ def _import_names(requirements: list[str]) -> set[str]:
     return {special.get(name, name) for name in names}
 
 
-@pytest.mark.parametrize("name", ["setup", "test", "check", "demo"])
+@pytest.mark.parametrize("name", ["setup", "test", "check", "demo", "fresh"])
 def test_scripts_run_and_are_valid_shell(name: str) -> None:
     """The scripts that the README names are executable, and bash can read them."""
     script = HOME / "scripts" / name

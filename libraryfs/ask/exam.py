@@ -15,6 +15,7 @@ from libraryfs.ask import answer, prompt
 from libraryfs.ask.evidence import Evidence
 from libraryfs.ask.passages import Passage, of_text
 from libraryfs.models.cancel import Cancel
+from libraryfs.models.defaults import LANGUAGE_MODEL
 from libraryfs.models.protocols import LanguageModel
 from libraryfs.settings import settings
 from libraryfs.store.answers import Answers
@@ -82,37 +83,67 @@ class Result(NamedTuple):
     missed: int
 
 
+MEASURED: Final = {(LANGUAGE_MODEL.model, 2): Result(writes=False, asked=2, missed=2)}
+"""The results of models that we ship, by model and `prompt.VERSION`: they need not sit the test on each machine, and a
+model that does not write is not even started. A test of ours takes it again."""
+
 _results: dict[str, Result] = {}
 _lock = threading.Lock()
 
 
-def sit(model: LanguageModel, cancel: Cancel) -> Result:
-    """The result of this model's test, taken now if none is known. Raises ModelError.
+def known(model: LanguageModel) -> Result | None:
+    """The result of this model's test if it is known: it is not started for that.
 
     Known for the life of the process, and of a model that runs here, whose name has its weights' checksum, from one
     process to the next: a command line that starts anew for each question would else sit it each time.
     """
     with _lock:
-        known = _results.get(model.model)
-    if known is None:
-        known = _kept(model, cancel) if model.supports_likelihoods else take(model, cancel)
-        with _lock:
-            _results[model.model] = known
-    return known
+        found = _results.get(model.model) or MEASURED.get((model.model, prompt.VERSION))
+    if found is None and model.supports_likelihoods:
+        found = _kept(model)
+    if found is not None:
+        _remember(model, found)
+    return found
 
 
-def _kept(model: LanguageModel, cancel: Cancel) -> Result:
-    answers = Answers.open(settings().cache_path / "reading-tests.db")
+def sit(model: LanguageModel, cancel: Cancel) -> Result:
+    """The result of this model's test, taken now if none is known. Raises ModelError."""
+    found = known(model)
+    if found is None:
+        found = take(model, cancel)
+        _remember(model, found)
+        if model.supports_likelihoods:
+            _keep(model, found)
+    return found
+
+
+def _remember(model: LanguageModel, result: Result) -> None:
+    with _lock:
+        _results[model.model] = result
+
+
+def _kept(model: LanguageModel) -> Result | None:
+    answers = _answers()
     if answers is None:
-        return take(model, cancel)
+        return None
     with closing(answers):
-        key = blake2b(json.dumps([model.model, prompt.VERSION, MAX_MISSED, QUESTIONS]).encode()).digest()
-        known = answers.get(key)
-        if known is not None:
-            return Result(*json.loads(known))
-        result = take(model, cancel)
-        answers.put(key, json.dumps(result))
-        return result
+        found = answers.get(_key(model))
+        return None if found is None else Result(*json.loads(found))
+
+
+def _keep(model: LanguageModel, result: Result) -> None:
+    answers = _answers()
+    if answers is not None:
+        with closing(answers):
+            answers.put(_key(model), json.dumps(result))
+
+
+def _answers() -> Answers | None:
+    return Answers.open(settings().cache_path / "reading-tests.db")
+
+
+def _key(model: LanguageModel) -> bytes:
+    return blake2b(json.dumps([model.model, prompt.VERSION, MAX_MISSED, QUESTIONS]).encode()).digest()
 
 
 def take(model: LanguageModel, cancel: Cancel) -> Result:

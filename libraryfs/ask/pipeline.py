@@ -7,7 +7,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeVar
 
 from pydantic import JsonValue
 
-from libraryfs.ask import answer, bands, candidates, choice, exam, grounding, passages, prompt, shaped
+from libraryfs.ask import answer, bands, candidates, choice, exam, grounding, passages, prompt
 from libraryfs.ask.answer import Draft
 from libraryfs.ask.evidence import Retrieval
 from libraryfs.ask.request import AskRequest
@@ -198,8 +198,11 @@ class _Ask:
         if self.writes is None:
             self.writes = False
             with self._timed("exam"), self._failures("the best blocks are quoted"):
-                self._ready(model)
-                result = exam.sit(model, self.cancel)
+                within(self.cancel, lambda: model.model)
+                result = exam.known(model)
+                if result is None or result.writes:  # one that does not write is not started
+                    self._ready(model)
+                result = result or exam.sit(model, self.cancel)
                 self.writes = result.writes
                 if not result.writes:
                     self.notes.append(
@@ -276,6 +279,8 @@ class _Ask:
         )
 
     def _shaped(self, schema: dict[str, Any]) -> AskResult:
+        from libraryfs.ask import shaped  # jsonschema is loaded by those that use it
+
         model = self.models.language_model
         if model is None:
             return self._failed(

@@ -14,7 +14,6 @@ from typing import Annotated, Any, Final, Literal, NoReturn
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from libraryfs import paths as library_paths
-from libraryfs.ask import shape as shapes
 from libraryfs.errors import InvalidPath, InvalidRequest, LimitExceeded
 
 MAX_REQUEST_BYTES: Final = 64 * 1024
@@ -64,6 +63,8 @@ def _check_paths(value: Any) -> Any:
 
 def _check_shape(value: Any) -> Any:
     if value is not None:
+        from libraryfs.ask import shape as shapes  # jsonschema is loaded by those that use it
+
         try:
             shapes.check_schema(value)
         except InvalidRequest as error:

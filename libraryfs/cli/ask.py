@@ -1,5 +1,6 @@
 """`libraryfs ask`: a question over paths, answered from what is there."""
 
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,10 @@ from libraryfs.cli.options import (
     logging_options,
     snapshot_option,
 )
-from libraryfs.errors import InvalidRequest
+from libraryfs.errors import InvalidRequest, LibraryError
+
+OPTIONS = {"paths": "--path", "shape": "--shape", "latency_budget_ms": "--latency-budget-ms"}
+"""What the command line calls a field of the request."""
 
 EPILOG = """\b
 Examples:
@@ -32,7 +36,7 @@ up), 2 when the request or a model is at fault.
 
 
 @click.command("ask", epilog=EPILOG)
-@click.argument("question")
+@click.argument("question", nargs=-1, required=True, metavar="QUESTION")
 @click.option(
     "--path", "paths", multiple=True, type=LIBRARY_PATH, help="Ask what is below PATH; more than once for more."
 )
@@ -61,7 +65,7 @@ up), 2 when the request or a model is at fault.
 @click.pass_context
 def command(
     context: click.Context,
-    question: str,
+    question: tuple[str, ...],
     paths: tuple[str, ...],
     shape: Path | None,
     ground: bool,
@@ -83,14 +87,17 @@ def command(
     common = common_of(context)
     common.start_logging()
     fields: dict[str, Any] = {
-        "question": _stdin() if question == "-" else question,
+        "question": _stdin() if question == ("-",) else " ".join(question),
         "paths": paths or ("/",),
         "shape": None if shape is None else _schema(shape),
         "ground": ground,
         "latency_budget_ms": latency_budget_ms,
         "retrieval": retrieval,
     }
-    request = build(fields)
+    try:
+        request = build(fields)
+    except LibraryError as error:
+        raise InvalidRequest(_in_options(error.message)) from None
     with models() as chosen, common.open() as snapshot:
         library = Library(snapshot, principal)
         stream = answer_text.Terminal() if sys.stdout.isatty() and not (common.json or short) else None
@@ -108,6 +115,13 @@ def command(
         click.echo(f"libraryfs: {result.error.message}", err=True)
         return 2
     return 0 if result.answer is not None else 1
+
+
+def _in_options(message: str) -> str:
+    """The message with the option's name in place of the request's field."""
+    for field, option in OPTIONS.items():
+        message = re.sub(rf"^{field}(\[\d+\])?:", f"{option}:", message)
+    return message
 
 
 def _stdin() -> str:

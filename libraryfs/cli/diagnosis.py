@@ -161,7 +161,7 @@ def snapshot(path: Path) -> Finding:
 def models() -> Iterator[Finding]:
     """What the settings name as models: found, and the default ones' weights by their checksum. Nothing is loaded."""
     from libraryfs.models import defaults
-    from libraryfs.settings import settings
+    from libraryfs.settings import is_url, settings, shown_url
 
     chosen = settings()
     for name, setting, default in (
@@ -172,9 +172,9 @@ def models() -> Iterator[Finding]:
             yield _packaged(name, default)
         elif setting == "none":
             yield Finding(name=name, ok=True, detail="none, as set", needed="models")
-        elif setting.startswith(("http://", "https://")):
-            yield Finding(name=name, ok=True, detail=f"{setting} (not asked now)", needed="models")
-        elif Path(setting).expanduser().exists():
+        elif is_url(setting):
+            yield Finding(name=name, ok=True, detail=f"{shown_url(setting)} (not asked now)", needed="models")
+        elif os.path.exists(os.path.expanduser(setting)):
             yield Finding(name=name, ok=True, detail=setting, needed="models")
         else:
             variable = "LIBRARYFS_EMBEDDER" if default is defaults.EMBEDDER else "LIBRARYFS_LLM"

@@ -37,6 +37,8 @@ def command(context: click.Context, anew: bool) -> None:
         print_json(report)
     else:
         click.echo(described(report))
+        if report.waiting:
+            click.echo(waiting(report))
 
 
 def described(report: EmbedReport) -> str:
@@ -45,7 +47,11 @@ def described(report: EmbedReport) -> str:
     left_out = ", ".join(f"{number} {why}" for why, number in skipped.items() if number)
     return (
         f"{report.model}: embedded {count(report.files, 'file')} in {count(report.chunks, 'chunk')}"
-        f" ({report.seconds:.1f} s, {report.rate:,.0f}/s)"
-        + (f"; without vectors: {left_out}" if left_out else "")
-        + (f"; {report.waiting} wait" if report.waiting else "")
+        f" ({report.seconds:.1f} s, {report.rate:,.0f}/s)" + (f"; without vectors: {left_out}" if left_out else "")
     )
+
+
+def waiting(report: EmbedReport) -> str:
+    """One line: how many files are found by keywords only, and what to do about it."""
+    still = count(report.waiting, "other file has", "other files have")
+    return f"{still} no vectors yet, so keywords only find them: `libraryfs embed` makes them"

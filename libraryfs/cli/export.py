@@ -24,7 +24,7 @@ An import of an export gives an equal snapshot.
 
 @click.command("export", epilog=EPILOG)
 @click.argument("path", required=False, type=LIBRARY_PATH)
-@click.option("-o", "--output", type=FilePathType(dir_okay=False), help="Write to FILE. Default: stdout.")
+@click.option("-o", "--output", type=FilePathType(dir_okay=False), help="Write to FILE. Default, and for -: stdout.")
 @snapshot_option
 @json_option
 @logging_options
@@ -37,7 +37,7 @@ def command(context: click.Context, path: str | None, output: Path | None) -> No
     common = common_of(context)
     common.start_logging()
     with common.open() as snapshot:
-        if output is None:
+        if output is None or str(output) == "-":
             _export(snapshot, sys.stdout.buffer, path)
             return
         report = _export_file(snapshot, output, path)

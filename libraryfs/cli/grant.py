@@ -6,20 +6,20 @@ from libraryfs.cli.access import change_access
 from libraryfs.cli.options import LIBRARY_PATH, PRINCIPAL, json_option, logging_options, snapshot_option
 
 EPILOG = """\b
-Example:
+Examples:
   libraryfs grant alice /ring/dev
+  libraryfs grant alice /ring/dev /ring/ops /agent/alice
 """
 
 
 @click.command("grant", epilog=EPILOG)
 @click.argument("principal", type=PRINCIPAL)
-@click.argument("path", type=LIBRARY_PATH)
+@click.argument("paths", nargs=-1, required=True, type=LIBRARY_PATH, metavar="PATH...")
 @snapshot_option
 @json_option
 @logging_options
 @click.pass_context
-def command(context: click.Context, principal: str, path: str) -> None:
-    """Let PRINCIPAL see the ring or agent at PATH. Mounts show it within a second."""
-    changed = change_access(context, principal, path, give=True)
-    if changed is not None:
+def command(context: click.Context, principal: str, paths: tuple[str, ...]) -> None:
+    """Let PRINCIPAL see the rings and agents at PATH. Mounts show it within a second."""
+    for path, changed in change_access(context, principal, paths, give=True).items():
         click.echo(f"{principal} may see {path}" if changed else f"{principal} could see {path} already")

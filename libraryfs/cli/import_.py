@@ -1,13 +1,13 @@
 """`libraryfs import`: a source → the snapshot, in one transaction."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 import click
 
-from libraryfs.cli.embed import described
+from libraryfs.cli.embed import described, waiting
 from libraryfs.cli.options import (
     Common,
     FilePathType,
@@ -23,6 +23,7 @@ from libraryfs.errors import LibraryError, ModelError
 from libraryfs.ingest.embed import EmbedReport
 from libraryfs.ingest.report import ImportReport
 from libraryfs.paths import shown
+from libraryfs.store import vectors
 from libraryfs.store.snapshot import Snapshot
 
 EPILOG = """\b
@@ -82,6 +83,7 @@ def command(
     namespace = f"/ring/{ring}" if ring is not None else f"/agent/{agent}" if agent is not None else None
     granted = None if no_grant else principal
     with opened(common) as snapshot, progress_bar() as progress:
+        older = vectors.waiting(snapshot.db)
         report = import_source(
             snapshot,
             source,
@@ -93,14 +95,16 @@ def command(
             checksum=checksum,
             verbose=verbose,
         )
-        embedded, failure = (None, None) if no_embed else embed(snapshot, progress)
+        embedded, failure = (None, None) if no_embed else embed(snapshot, progress, older)
     if common.json:
-        vectors = None if embedded is None else embedded.model_dump()
-        print_json(report.model_dump() | {"embedded": vectors, "embed_error": failure})
+        made = None if embedded is None else embedded.model_dump()
+        print_json(report.model_dump() | {"embedded": made, "embed_error": failure})
         return
     tell(report, verbose=verbose)
     if embedded is not None and embedded.chunks:
         click.echo(f"  {described(embedded)}")
+    if embedded is not None and embedded.waiting:
+        click.echo(f"  {waiting(embedded)}", err=True)
     if failure is not None:
         click.echo(f"  not embedded, so found by keywords only: {failure}; `libraryfs embed` makes up for it", err=True)
 
@@ -120,8 +124,13 @@ def opened(common: Common) -> Iterator[Snapshot]:
         raise
 
 
-def embed(snapshot: Snapshot, progress: Progress) -> tuple[EmbedReport | None, str | None]:
-    """The vectors of what was imported. The import is done by now, so a model that fails is told, and no error."""
+def embed(
+    snapshot: Snapshot, progress: Progress, older: Mapping[int, bytes | None] | None = None
+) -> tuple[EmbedReport | None, str | None]:
+    """The vectors of what was imported, without the files that waited before (`older`).
+
+    The import is done by now, so a model that fails is told, and no error.
+    """
     from libraryfs.cli.models import Cancel, models
     from libraryfs.ingest.embed import embed_missing
 
@@ -129,7 +138,7 @@ def embed(snapshot: Snapshot, progress: Progress) -> tuple[EmbedReport | None, s
         with models() as (embedder, _language_model):
             if embedder is None:
                 return None, None
-            return embed_missing(snapshot, embedder, Cancel(), progress), None
+            return embed_missing(snapshot, embedder, Cancel(), progress, older=older), None
     except ModelError as error:
         return None, error.message
 

@@ -14,7 +14,8 @@ import click
 import libraryfs
 from libraryfs.cli.options import Common, common_of, logging_options, snapshot_option
 from libraryfs.errors import LibraryError
-from libraryfs.paths import shown
+from libraryfs.paths import nearest, shown
+from libraryfs.settings import unknown_variables
 
 OK: Final = 0
 FOUND: Final = 1
@@ -44,6 +45,24 @@ COMMANDS: Final = {
     "completion": ("completion", "Print the shell's completion script."),
 }
 """name: (module in libraryfs.cli, what `libraryfs --help` says). The module is imported when the command runs."""
+
+OTHER_WORDS: Final = {
+    **dict.fromkeys(("search", "question", "find", "grep", "chat"), "ask"),
+    **dict.fromkeys(("ls", "list", "dir", "show"), "tree"),
+    **dict.fromkeys(("cat", "read", "head"), "drilldown"),
+    **dict.fromkeys(("add", "init", "load", "ingest", "sync", "update"), "import"),
+    **dict.fromkeys(("dump", "backup"), "export"),
+    **dict.fromkeys(("unmount", "fusermount", "stop"), "umount"),
+    **dict.fromkeys(("start", "open"), "mount"),
+    **dict.fromkeys(("share", "allow", "chmod"), "grant"),
+    **dict.fromkeys(("deny", "unshare"), "revoke"),
+    **dict.fromkeys(("who", "users", "access"), "grants"),
+    **dict.fromkeys(("test", "evaluate", "score"), "eval"),
+    **dict.fromkeys(("verify", "fsck", "lint"), "check"),
+    **dict.fromkeys(("status", "info", "diagnose", "config", "settings"), "doctor"),
+    **dict.fromkeys(("index", "vectors", "reindex"), "embed"),
+}
+"""What users try that is no command → the command that does it."""
 
 EPILOG: Final = """\b
 Exit codes:
@@ -75,6 +94,17 @@ class LazyGroup(click.Group):
         command = importlib.import_module(f"libraryfs.cli.{COMMANDS[name][0]}").command
         assert isinstance(command, click.Command)
         return command
+
+    def resolve_command(
+        self, context: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click's, with the command that was meant in the refusal of another word."""
+        name = args[0]
+        if name not in COMMANDS and not name.startswith("-"):
+            meant = OTHER_WORDS.get(name.lower()) or nearest(name, COMMANDS, 0.7)
+            hint = f"; did you mean 'libraryfs {meant}'?" if meant else ""
+            context.fail(f"No such command {name!r}{hint}")
+        return super().resolve_command(context, args)
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         """The list in --help, without importing the commands."""
@@ -110,7 +140,16 @@ def run(arguments: list[str] | None = None) -> int:
 
         if mount_helper.is_mount_call(given):
             return mount_helper.run(given)
+    _warn_of_unknown_settings()
     return guarded(main, given, "libraryfs", Common())
+
+
+def _warn_of_unknown_settings() -> None:
+    if "_LIBRARYFS_COMPLETE" in os.environ:
+        return  # a shell completes a line: nothing else may be written
+    for name, meant in unknown_variables().items():
+        hint = f"; did you mean {meant}?" if meant else ""
+        click.echo(f"libraryfs: warning: {name} is no setting, and is ignored{hint}", err=True)
 
 
 def guarded(command: click.Command, arguments: list[str], program: str, common: Common) -> int:

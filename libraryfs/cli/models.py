@@ -13,7 +13,7 @@ __all__ = ["Cancel", "models"]
 
 @contextmanager
 def models() -> Iterator[Models]:
-    """The embedder and the language model. Nothing loads before it is used; their processes end with the block."""
+    """The embedder and the language model. Nothing loads before it is used; their workers stay for the next command."""
     chosen = settings()
     try:
         yield Models(factory.embedder(chosen), factory.language_model(chosen))

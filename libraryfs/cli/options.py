@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
-from libraryfs.errors import LibraryError
-from libraryfs.paths import check_principal
+from libraryfs.errors import InvalidPath, LibraryError
+from libraryfs.paths import check_principal, parse
 from libraryfs.settings import settings
 
 if TYPE_CHECKING:
@@ -168,9 +168,20 @@ def login_name() -> str:
 
 
 class LibraryPathType(click.ParamType[str]):
-    """A library path; the shell completes it from the snapshot, as the principal sees it."""
+    """A library path, or a path in a mounted library; the shell completes it as the principal sees the snapshot."""
 
     name = "path"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The library path. What is none is given on as it is: who uses it says what is wrong."""
+        text = str(value)
+        try:
+            parse(text)
+        except InvalidPath:
+            from libraryfs.mount.mountpoint import library_path
+
+            return (text and library_path(text)) or text
+        return text
 
     def shell_complete(self, context: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """The paths that go on from what was typed. Nothing when there is no snapshot: completion never fails."""

@@ -13,13 +13,12 @@ Example:
 
 @click.command("revoke", epilog=EPILOG)
 @click.argument("principal", type=PRINCIPAL)
-@click.argument("path", type=LIBRARY_PATH)
+@click.argument("paths", nargs=-1, required=True, type=LIBRARY_PATH, metavar="PATH...")
 @snapshot_option
 @json_option
 @logging_options
 @click.pass_context
-def command(context: click.Context, principal: str, path: str) -> None:
-    """Hide the ring or agent at PATH from PRINCIPAL. Mounts hide it within a second."""
-    changed = change_access(context, principal, path, give=False)
-    if changed is not None:
+def command(context: click.Context, principal: str, paths: tuple[str, ...]) -> None:
+    """Hide the rings and agents at PATH from PRINCIPAL. Mounts hide it within a second."""
+    for path, changed in change_access(context, principal, paths, give=False).items():
         click.echo(f"{principal} sees {path} no more" if changed else f"{principal} could not see {path}")

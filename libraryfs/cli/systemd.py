@@ -3,9 +3,13 @@
 import os
 import shutil
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+from pydantic import SecretStr
+
 from libraryfs.mount.options import MountOptions
+from libraryfs.settings import PREFIX, Settings, settings
 
 
 def unit(options: MountOptions) -> str:
@@ -32,7 +36,7 @@ Description=libraryfs on {_escape(os.path.abspath(options.mountpoint))}
 
 [Service]
 Type=exec
-ExecStartPre=-mkdir -p {_quote(os.path.abspath(options.mountpoint))}
+{"".join(_environment())}ExecStartPre=-mkdir -p {_quote(os.path.abspath(options.mountpoint))}
 ExecStart={" ".join(map(_quote, command))}
 ExecStop={" ".join(map(_quote, stop))}
 Restart=on-failure
@@ -41,6 +45,30 @@ RestartSec=2
 [Install]
 WantedBy=default.target
 """
+
+
+def _environment() -> Iterator[str]:
+    """The settings in force, a line each. Keys are named and not written down: others may read the file."""
+    chosen = settings()
+    for name, field in Settings.model_fields.items():
+        variable, value = PREFIX + name.upper(), getattr(chosen, name)
+        if name == "snapshot" or value == field.default:
+            continue
+        if isinstance(value, SecretStr):
+            yield f"# {variable} is set here, and not written down: name a file that sets it, as EnvironmentFile=\n"
+            continue
+        text = str(value)
+        if os.path.exists(text):
+            text = os.path.abspath(text)  # the unit starts elsewhere
+        yield f"Environment={_assignment(variable, text)}\n"
+    if os.environ.get("XDG_CACHE_HOME") and chosen.cache is None:
+        yield f"Environment={_assignment(PREFIX + 'CACHE', os.path.abspath(chosen.cache_path))}\n"
+
+
+def _assignment(name: str, value: str) -> str:
+    """One word of an Environment line, where $ means nothing."""
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{name}={_escape(escaped)}"'
 
 
 def _program() -> list[str]:

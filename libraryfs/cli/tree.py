@@ -7,13 +7,14 @@ from libraryfs.cli.output import print_json
 
 EPILOG = """\b
 Examples:
+  libraryfs tree
   libraryfs tree /ring/dev --depth 2
   libraryfs tree / --as alice --json
 """
 
 
 @click.command("tree", epilog=EPILOG)
-@click.argument("path", type=LIBRARY_PATH)
+@click.argument("path", type=LIBRARY_PATH, default="/")
 @click.option("--depth", type=int, default=1, show_default=True, help="Levels, at most $LIBRARYFS_MAX_DEPTH.")
 @as_option
 @snapshot_option
@@ -21,7 +22,7 @@ Examples:
 @logging_options
 @click.pass_context
 def command(context: click.Context, path: str, depth: int, principal: str) -> None:
-    """Show what is below PATH, to a depth."""
+    """Show what is below PATH (/ if none is given), to a depth; a folder with more says how many entries it has."""
     from libraryfs.library.resolver import Library
     from libraryfs.library.tree import render, tree
 

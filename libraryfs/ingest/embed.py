@@ -4,7 +4,7 @@ A run that is stopped, or dies, loses one batch; the next one goes on there. A s
 """
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from typing import Final, NamedTuple
 
@@ -21,12 +21,19 @@ from libraryfs.store.snapshot import Snapshot
 from libraryfs.store.texts import Text, TextState
 from libraryfs.store.vectors import Passage
 
-BATCH_CHUNKS: Final = 512
-"""Chunks that are sorted by length, embedded and committed together: enough to fill a model's batches with texts of one
-length, few enough that little is lost when the run is stopped."""
+BATCH_CHUNKS: Final = (16, 512)
+"""Least and most chunks that are sorted by length, embedded and committed together: enough to fill a model's batches
+with texts of one length, few enough that little is lost when the run is stopped."""
+BATCH_SECONDS: Final = 4.0
+"""What a batch is to take, at the rate of the last one: something is committed every 10 seconds also where the rate
+falls by half. One file is one batch at least."""
 
 _BATCH_FILES: Final = 1024
-_CALL_CHUNKS: Final = 256
+_CALL_CHUNKS: Final = 32
+"""So often the progress is told."""
+_FIRST_BATCH: Final = 64
+_WORDS_IN_CHUNK: Final = 70
+"""Of English, an overlap not counted: what the first estimate of the chunks goes by."""
 _TITLE_SHARE: Final = 4
 """A title takes at most this part (one fourth) of the window."""
 
@@ -63,29 +70,32 @@ def embed_missing(
     progress: Progress = no_progress,
     *,
     anew: bool = False,
+    older: Mapping[int, bytes | None] | None = None,
 ) -> EmbedReport:
-    """Embed every file that has no vectors, of all namespaces. `progress` gets ("embed", files done, files in all).
+    """Embed every file that has no vectors, of all namespaces.
 
-    With `anew`, all vectors are dropped first: the way to another model. Raises ModelUnavailable when the snapshot has
-    another model's vectors and not `anew`, ModelError when the model fails, Cancelled, DeadlineExceeded, SnapshotError;
-    whole batches before that are kept.
+    `progress` gets ("embed", chunks done, chunks in all): the second from the words that are left, so a little off
+    before the end. With `anew`, all vectors are dropped first: the way to another model. With `older`, files that
+    had no vectors before and are as they were (`vectors.waiting`) are left, and so are vectors by an older chunker:
+    for what has just come in. Raises ModelUnavailable when the snapshot has another model's vectors and not `anew`,
+    ModelError when the model fails, Cancelled, DeadlineExceeded, SnapshotError; whole batches before that are kept.
     """
     began = time.monotonic()
     report = EmbedReport(model=embedder.model)
     dimension = embedder.dimension
     with snapshot.transaction() as db:
         vectors.start(db, embedder.model, dimension, defaults.alike(embedder.model), anew=anew)
-        vectors.outdate(db, chunker.VERSION)
+        if older is None:
+            vectors.outdate(db, chunker.VERSION)
         report.indexed = keywords.index_queued(db)
-    total, done = vectors.count_queued(snapshot.db), 0
-    for jobs, seen in _batches(snapshot, embedder):
+    pace = _Pace(snapshot, older or {}, progress)
+    for jobs in _batches(snapshot, embedder, pace):
         cancel.check()
-        progress("embed", done, total)
-        made = _embed(embedder, jobs, cancel)
+        made = _embed(embedder, jobs, cancel, pace.tell)
         _store(snapshot, jobs, made, report)
         report.seconds = time.monotonic() - began
-        done += seen
-    progress("embed", done, total)
+        pace.committed()
+    pace.end()
     report.waiting = vectors.count_queued(snapshot.db)
     report.seconds = time.monotonic() - began
     return report
@@ -96,22 +106,71 @@ def content_digest(text: Text) -> bytes:
     return blake2b(text.title.encode() + b"\0" + (text.entry.digest or b""), digest_size=16).digest()
 
 
-def _batches(snapshot: Snapshot, embedder: Embedder) -> Iterator[tuple[list[_Job], int]]:
-    """Jobs of about BATCH_CHUNKS chunks, and how many files they are. A file is in one batch, whole."""
-    after, jobs, chunks = -1, list[_Job](), 0
-    while inos := vectors.queued(snapshot.db, after, _BATCH_FILES):
-        for ino in inos:
-            after = ino
-            text = texts.load(snapshot.db, ino, keywords.MAX_TEXT_BYTES)
-            if text is None:
-                continue
-            jobs.append(_job(text, embedder))
-            chunks += len(jobs[-1].chunks)
-            if chunks >= BATCH_CHUNKS or len(jobs) >= _BATCH_FILES:
-                yield jobs, len(jobs)
-                jobs, chunks = [], 0
+class _Pace:
+    """How far a run is, how far it has to go, and how large its next batch is to be."""
+
+    def __init__(self, snapshot: Snapshot, older: Mapping[int, bytes | None], progress: Progress) -> None:
+        self.size = _FIRST_BATCH
+        self._older = {ino for ino, digest in vectors.waiting(snapshot.db).items() if older.get(ino, b"") == digest}
+        self._progress = progress
+        self._left = sum(_expected(words) for _, words in self.files(snapshot))
+        self._seen = 0.0
+        self._chunks = self._done = self._before = 0
+        self._began = time.monotonic()
+
+    def files(self, snapshot: Snapshot) -> Iterator[tuple[int, int]]:
+        """(inode number, words) of what is to be embedded."""
+        after = -1
+        while page := vectors.queued(snapshot.db, after, _BATCH_FILES):
+            after = page[-1][0]
+            yield from (file for file in page if file[0] not in self._older)
+
+    def cut(self, words: int, chunks: int) -> None:
+        """A file was cut: its words became so many chunks."""
+        self._left -= _expected(words)
+        self._seen += _expected(words)
+        self._chunks += chunks
+
+    def tell(self, chunks: int) -> None:
+        """So many more chunks were embedded."""
+        self._done += chunks
+        ratio = self._chunks / self._seen if self._seen else 1.0
+        self._progress("embed", self._done, self._chunks + round(self._left * ratio))
+
+    def committed(self) -> None:
+        """A batch is stored."""
+        now = time.monotonic()
+        rate = (self._done - self._before) / max(now - self._began, 1e-3)
+        self._began, self._before = now, self._done
+        if rate:
+            self.size = round(min(max(rate * BATCH_SECONDS, BATCH_CHUNKS[0]), BATCH_CHUNKS[1]))
+
+    def end(self) -> None:
+        """All is done."""
+        self._progress("embed", self._done, self._done)
+
+
+def _expected(words: int) -> float:
+    """Chunks of a file with so many words, by experience."""
+    return max(1.0, words / _WORDS_IN_CHUNK) if words else 0.0
+
+
+def _batches(snapshot: Snapshot, embedder: Embedder, pace: _Pace) -> Iterator[list[_Job]]:
+    """Jobs of about as many chunks as the pace wants. A file is in one batch, whole."""
+    jobs, chunks = list[_Job](), 0
+    pace.tell(0)
+    for ino, words in pace.files(snapshot):
+        text = texts.load(snapshot.db, ino, keywords.MAX_TEXT_BYTES)
+        if text is None:
+            continue
+        jobs.append(_job(text, embedder))
+        chunks += len(jobs[-1].chunks)
+        pace.cut(words, len(jobs[-1].chunks))
+        if chunks >= pace.size or len(jobs) >= _BATCH_FILES:
+            yield jobs
+            jobs, chunks = [], 0
     if jobs:
-        yield jobs, len(jobs)
+        yield jobs
 
 
 def _job(text: Text, embedder: Embedder) -> _Job:
@@ -131,8 +190,13 @@ def title_prefix(title: str, embedder: Embedder) -> str:
     return f"{title}\n" if title else ""
 
 
-def _embed(embedder: Embedder, jobs: Sequence[_Job], cancel: Cancel) -> list[list[Passage]]:
-    """The passages of each job. Texts go to the model sorted by length, so that it pads little."""
+def _embed(
+    embedder: Embedder, jobs: Sequence[_Job], cancel: Cancel, tell: Callable[[int], None]
+) -> list[list[Passage]]:
+    """The passages of each job; `tell` gets the number of chunks that were made meanwhile.
+
+    Texts go to the model sorted by length, so that it pads little.
+    """
     flat = [(number, chunk) for number, job in enumerate(jobs) for chunk in job.chunks]
     order = sorted(range(len(flat)), key=lambda at: flat[at][1].end - flat[at][1].start, reverse=True)
     found: dict[int, bytes] = {}
@@ -141,6 +205,7 @@ def _embed(embedder: Embedder, jobs: Sequence[_Job], cancel: Cancel) -> list[lis
         call = order[first : first + _CALL_CHUNKS]
         made = embedder.embed([_input(jobs[flat[at][0]], flat[at][1]) for at in call], cancel)
         found.update((at, vector.tobytes()) for at, vector in zip(call, made, strict=True))
+        tell(len(call))
     passages: list[list[Passage]] = [[] for _ in jobs]
     for at, (number, chunk) in enumerate(flat):
         text = jobs[number].text

@@ -134,7 +134,7 @@ class JsonlSource:
             self._refuse(number, f"not JSON: {error}")
         if not isinstance(value, dict):
             self._refuse(number, 'not a JSON object such as {"store": "memory", …}')
-        if self.namespace and value.get("store") in _HAS_NAMESPACE:
+        if self.namespace and str(value.get("store")) in _HAS_NAMESPACE:
             value.setdefault("namespace", self.namespace)
         try:
             return _ROW.validate_python(value)

@@ -113,9 +113,17 @@ class Library:
         for part in paths.segments(path):
             found = self._named(entry, names.to_bytes(part)) if entry.is_folder else None
             if found is None or not self.may_see(found):
-                raise PathNotFound(path)
+                raise PathNotFound(path, self._meant(entry, part))
             entry = found
         return entry
+
+    def _meant(self, folder: Entry, part: str) -> str | None:
+        """The path of the entry whose name is most like `part`, of those that the principal sees in the folder."""
+        if not folder.is_folder:
+            return None
+        seen = [names.from_bytes(child.name) for child in self.children_by_name(folder)]
+        meant = paths.nearest(part, seen) or paths.nearest(f"{part}.md", seen)
+        return None if meant is None else f"{self.path_of(folder).rstrip('/')}/{meant}"
 
     def path_of(self, entry: Entry) -> str:
         """The library path of an entry. Raises PathNotFound when it is hidden or not reachable from the root."""

@@ -21,13 +21,17 @@ class TreeRequest(BaseModel):
 
 
 class TreeNode(BaseModel):
-    """A folder or a file. `size` in bytes; `children` is None where the depth ends or the node is a file."""
+    """A folder or a file. `size` in bytes; `children` is None where the depth ends or the node is a file.
+
+    `more` counts the entries of a folder at which the depth ends.
+    """
 
     name: str
     path: str
     kind: str
     size: int
     children: list["TreeNode"] | None = None
+    more: int = 0
 
 
 def kind_name(entry: Entry) -> str:
@@ -55,6 +59,8 @@ def _node(library: Library, entry: Entry, path: str, depth: int) -> TreeNode:
             _node(library, child, f"{prefix}/{names.from_bytes(child.name)}", depth - 1)
             for child in listing(library, entry)
         ]
+    elif entry.is_folder:
+        node.more = library.count(entry)
     return node
 
 
@@ -72,15 +78,20 @@ def listing(library: Library, folder: Entry) -> list[Entry]:
 
 def render(node: TreeNode) -> str:
     """The tree as text, one line a node, folders with a trailing `/`; ends with a new line."""
-    lines = [node.path]
+    lines = [node.path + _more(node)]
 
     def walk(children: list[TreeNode], indent: str) -> None:
         for number, child in enumerate(children):
             last = number == len(children) - 1
             lines.append(
                 f"{indent}{'└── ' if last else '├── '}{shown(child.name)}{'/' if child.kind == 'folder' else ''}"
+                + _more(child)
             )
             walk(child.children or [], indent + ("    " if last else "│   "))
 
     walk(node.children or [], "")
     return "\n".join(lines) + "\n"
+
+
+def _more(node: TreeNode) -> str:
+    return f"  … {node.more} more" if node.more else ""

@@ -7,8 +7,10 @@ deadline, ends it at any point and closes the connection: the server sees it and
 from __future__ import annotations
 
 import asyncio
+import base64
 import email.utils
 import json
+import logging
 import ssl
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -21,6 +23,10 @@ from pydantic import SecretStr
 
 from libraryfs.errors import Cancelled, DeadlineExceeded, ModelBusy, ModelFailed, ModelUnavailable
 from libraryfs.models.cancel import Cancel
+from libraryfs.settings import BASIC, Address, address
+
+for _name in ("httpx", "httpcore"):  # at info and debug they log addresses and headers
+    logging.getLogger(_name).setLevel(logging.WARNING)
 
 _T = TypeVar("_T")
 CONNECT_SECONDS = 10.0
@@ -48,8 +54,14 @@ class Endpoint:
 
     def __init__(self, url: str, key: SecretStr, *, what: str, setting: str) -> None:
         """`setting` is the environment variable that named it; its key's is that and `_KEY`."""
-        self._url = url.rstrip("/")
-        self._key = key
+        self._fault = ""
+        apart = Address(url, "")
+        try:
+            apart = address(url)  # again, for one that did not come from the settings
+        except ValueError as error:
+            self._fault = str(error)
+        self._url = apart.url.rstrip("/")
+        self._key = SecretStr(apart.authorization) if apart.authorization and not key.get_secret_value() else key
         self._what = what
         self._setting = setting
 
@@ -66,6 +78,8 @@ class Endpoint:
     def run(self, work: Callable[[httpx.AsyncClient], Awaitable[_T]], cancel: Cancel) -> _T:
         """Run `work` until it is done, cancelled or late. Raises ModelError only."""
         cancel.check()
+        if self._fault:
+            raise self._no_url(self._fault)
         headers = self._headers()
 
         async def main() -> _T:
@@ -100,7 +114,9 @@ class Endpoint:
         except httpx.TimeoutException:
             raise ModelFailed(f"{self.name}: it was silent for {SILENCE_SECONDS:.0f} s") from None
         except (httpx.InvalidURL, httpx.UnsupportedProtocol):
-            raise ModelUnavailable(f"{self._setting} is not a URL such as http://localhost:8000/v1") from None
+            raise self._no_url() from None
+        except UnicodeError:  # of the system's look-up
+            raise self._no_url("its host is none") from None
         except httpx.HTTPError as error:
             raise ModelFailed(f"{self.name}: it cut the connection ({type(error).__name__})") from None
 
@@ -143,6 +159,10 @@ class Endpoint:
         except ValueError:
             raise self.failed("its answer is not JSON") from None
 
+    def _no_url(self, why: str = "") -> ModelUnavailable:
+        reason = f": {why}" if why else ""
+        return ModelUnavailable(f"{self._setting} is not a URL such as http://localhost:8000/v1{reason}")
+
     def _explain(self, refused: Refused) -> NoReturn:
         words = self._hide(refused.words)
         match refused.status:
@@ -163,11 +183,25 @@ class Endpoint:
             return {}
         if not (key.isascii() and key.isprintable()):
             raise ModelUnavailable(f"{self._setting}_KEY holds characters that no key has: set it again")
-        return {"Authorization": f"Bearer {key}"}
+        return {"Authorization": key if key.startswith(BASIC) else f"Bearer {key}"}
 
     def _hide(self, words: str) -> str:
+        for secret in self._secrets:
+            words = words.replace(secret, "***")
+        return words
+
+    @cached_property
+    def _secrets(self) -> list[str]:
+        """What a server could say back: the key; of a user and password, the pair, its code and the password."""
         key = self._key.get_secret_value()
-        return words.replace(key, "***") if key else words
+        if not key.startswith(BASIC):
+            return [key] if key else []
+        code = key.removeprefix(BASIC)
+        try:
+            pair = base64.b64decode(code).decode("utf-8", "replace")
+        except ValueError:
+            return [key, code]
+        return [part for part in (key, code, pair, pair.partition(":")[2]) if part]
 
     @cached_property
     def _tls(self) -> ssl.SSLContext | bool:

@@ -1,7 +1,8 @@
-"""Settings → the models they name. One instance a process for each setting, so that callers share workers."""
+"""Settings → the models they name. One instance a process for each setting, so that callers share connections."""
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +13,7 @@ from libraryfs.models.client import Worker
 from libraryfs.models.embedders import DefaultSource, FolderSource
 from libraryfs.models.local import LocalEmbedder, LocalLanguageModel, threads
 from libraryfs.models.protocols import Embedder, LanguageModel
-from libraryfs.settings import Settings
+from libraryfs.settings import Settings, expanded, is_url
 
 _Model = TypeVar("_Model", bound=Embedder | LanguageModel)
 _lock = threading.Lock()
@@ -37,7 +38,7 @@ def language_model(settings: Settings) -> LanguageModel | None:
 
 
 def close() -> None:
-    """End every worker process and connection that this process's models hold."""
+    """Close every connection that this process's models hold; workers stay for others, until they are idle."""
     with _lock:
         models = list(_made.values())
         _made.clear()
@@ -45,25 +46,29 @@ def close() -> None:
         model.close()
 
 
+# A fork has its parent's connections, which cannot be shared: it opens its own.
+os.register_at_fork(after_in_child=_made.clear)
+
+
 def _embedder(settings: Settings) -> Embedder:
     name = settings.embedder
-    if _is_url(name):
+    if is_url(name):
         from libraryfs.models.endpoint import EndpointEmbedder
 
         return EndpointEmbedder(
             name, model=settings.embedder_model, key=settings.embedder_key, window=settings.embedder_window
         )
-    source = DefaultSource() if name == "default" else FolderSource(Path(name).expanduser())
+    source = DefaultSource() if name == "default" else FolderSource(expanded(Path(name), "embedder"))
     return LocalEmbedder(source, _worker("embedder", settings))
 
 
 def _language_model(settings: Settings) -> LanguageModel:
     name = settings.llm
-    if _is_url(name):
+    if is_url(name):
         from libraryfs.models.endpoint import EndpointLanguageModel
 
         return EndpointLanguageModel(name, model=settings.llm_model, key=settings.llm_key, context=settings.llm_context)
-    source = defaults.LANGUAGE_MODEL if name == "default" else Path(name).expanduser()
+    source = defaults.LANGUAGE_MODEL if name == "default" else expanded(Path(name), "llm")
     return LocalLanguageModel(source, _worker("language model", settings))
 
 
@@ -86,7 +91,3 @@ def _shared(kind: str, settings: Settings, make: Callable[[Settings], _Model]) -
             _made[key] = make(settings)
         model: _Model = _made[key]
         return model
-
-
-def _is_url(name: str) -> bool:
-    return name.startswith(("http://", "https://"))

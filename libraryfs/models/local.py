@@ -77,7 +77,7 @@ class LocalEmbedder:
         return result
 
     def close(self) -> None:
-        """End the worker."""
+        """Leave the worker."""
         self._worker.close()
 
     def _lengths(self, texts: Sequence[str], cancel: Cancel) -> list[int]:
@@ -171,7 +171,7 @@ class LocalLanguageModel:
         return counts
 
     def close(self) -> None:
-        """End the worker."""
+        """Leave the worker."""
         self._worker.close()
 
     def _call(

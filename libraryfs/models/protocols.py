@@ -74,7 +74,7 @@ class Embedder(Protocol):
         """The text's tokens as (start, end) character positions. Never loads the model."""
 
     def close(self) -> None:
-        """End the process or connections behind it; the next call starts them again."""
+        """Close the connections behind it; the next call opens them again. A worker on this machine ends when idle."""
 
 
 class LanguageModel(Protocol):
@@ -114,4 +114,4 @@ class LanguageModel(Protocol):
         """Tokens of each text; an estimate from above for endpoints that cannot tell."""
 
     def close(self) -> None:
-        """End the process or connections behind it; the next call starts them again."""
+        """Close the connections behind it; the next call opens them again. A worker on this machine ends when idle."""

@@ -47,6 +47,18 @@ def _unescape(field: bytes) -> bytes:
     return field
 
 
+def library_path(path: str) -> str | None:
+    """The library path of a path in a mounted library, whether it exists there or not; None for any other."""
+    with open("/proc/self/mountinfo", "rb") as table:
+        lines = [line.split() for line in table]
+    points = [_unescape(one[4]) for one in lines if one[one.index(b"-", 6) + 1] == os.fsencode(FILESYSTEM)]
+    for absolute in (os.fsencode(os.path.abspath(path)), os.fsencode(os.path.realpath(path))):
+        for point in sorted(points, key=len, reverse=True):
+            if absolute == point or absolute.startswith(point + b"/"):
+                return os.fsdecode(absolute[len(point) :]) or "/"
+    return None
+
+
 def resolve(point: Path) -> Path:
     """The absolute path without links. A dead mount is not resolved itself: only its folder is."""
     absolute = Path(os.path.abspath(point))

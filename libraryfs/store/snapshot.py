@@ -272,11 +272,9 @@ def _drop_words(db: apsw.Connection) -> None:
 
 def _look_for_text(db: apsw.Connection) -> None:
     """Queues the files that schema 2 took for no text: those in another coding than UTF-8 are text now."""
-    db.execute(
-        "DELETE FROM indexed WHERE ino IN (SELECT ino FROM embedded WHERE state = ?1);"
-        "DELETE FROM embedded WHERE state = ?1",
-        (int(TextState.BINARY),),
-    )
+    state = int(TextState.BINARY)
+    db.execute("DELETE FROM indexed WHERE ino IN (SELECT ino FROM embedded WHERE state = ?)", (state,))
+    db.execute("DELETE FROM embedded WHERE state = ?", (state,))
 
 
 def _schema() -> str:

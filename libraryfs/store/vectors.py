@@ -113,11 +113,23 @@ def outdate(db: apsw.Connection, chunker: int) -> int:
     return db.changes()
 
 
-def queued(db: apsw.Connection, after: int, limit: int) -> list[int]:
-    """Inode numbers of up to `limit` files without vectors, above `after`, in order."""
-    return [
-        ino for (ino,) in db.execute("SELECT ino FROM unembedded WHERE ino > ? ORDER BY ino LIMIT ?", (after, limit))
-    ]
+def queued(db: apsw.Connection, after: int, limit: int) -> list[tuple[int, int]]:
+    """(inode number, words) of up to `limit` files without vectors, above `after`, in order.
+
+    Words are keyword search's count; 0 for what it does not have yet, and for what is no text.
+    """
+    return list(
+        db.execute(
+            "SELECT u.ino, ifnull(i.words, 0) FROM unembedded u LEFT JOIN indexed i ON i.ino = u.ino"
+            " WHERE u.ino > ? ORDER BY u.ino LIMIT ?",
+            (after, limit),
+        )
+    )
+
+
+def waiting(db: apsw.Connection) -> dict[int, bytes | None]:
+    """The files without vectors: inode number → digest of the content."""
+    return dict(db.execute("SELECT u.ino, e.digest FROM unembedded u JOIN entries e ON e.ino = u.ino"))
 
 
 def count_queued(db: apsw.Connection, namespaces: Sequence[int] | None = None) -> int:

@@ -1,22 +1,24 @@
 #!/usr/bin/env python3
 """Retrieval on public question sets, through the product's own import, embedding and retrieval.
 
-    scripts/bench/retrieval.py                         evidence in the top 5: sets by vector, keywords, hybrid
+    scripts/bench/retrieval.py                         right file first, and in the top 5: by vector, keywords, hybrid
+    scripts/bench/retrieval.py --half odd              the half of the questions on which nothing was fitted
     scripts/bench/retrieval.py --snapshot bench.db     keeps the snapshot; a second run embeds nothing
     scripts/bench/retrieval.py --only times            search time at 1,000 and 100,000 memories beside a raw query
     scripts/bench/retrieval.py --only rate             embedding rate beside plain SentenceTransformer.encode
 
-`--data` holds questions/<set>/{documents,questions}.jsonl and rings/python.
+`--data` holds questions/<set>/{documents,questions}.jsonl, rings/ and asked/; the paraphrases are beside this file.
 """
 
 import json
 import os
+import re
 import statistics
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import apsw
 import click
@@ -37,7 +39,12 @@ from libraryfs.settings import settings
 from libraryfs.store import access, bodies, edges, memory, namespaces, texts, vectors
 from libraryfs.store.snapshot import Snapshot
 
-SETS = ("xquad-en", "xquad-de", "xquad-zh", "clapnq-answerable", "covidqa", "scifact", "python")
+SETS = (
+    *("xquad-en", "xquad-de", "xquad-zh", "clapnq-answerable", "covidqa", "scifact"),
+    *("asked", "paraphrases", "python"),
+)
+ASKED = ("libraryfs", "opentelemetry", "python", "rfcs", "keps")
+PARAPHRASES = Path(__file__).resolve().parent / "data" / "paraphrases.jsonl"
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
 ME = "bench"
 out = Console(width=130, record=True)
@@ -66,9 +73,9 @@ def lines(path: Path) -> list[dict[str, Any]]:
 
 
 def bring(snapshot: Snapshot, data: Path, name: str, folder: Path) -> None:
-    """Import a set's documents as memories of the ring of its name; `python` is rings/python."""
-    if name == "python":
-        import_source(snapshot, data / "rings" / name, f"/ring/{name}", ME)
+    """Import a set's documents as memories of the ring of its name, or one of the asked collections."""
+    if name in ASKED:
+        import_source(snapshot, ring_folder(data, name), f"/ring/{name}", ME)
         return
     rows = folder / f"{name}.jsonl"
     with rows.open("w", encoding="utf-8") as file:
@@ -93,30 +100,76 @@ def embed(snapshot: Snapshot, embedder: Embedder) -> None:
     )
 
 
-def hits(
-    library: Library, embedder: Embedder | None, name: str, asked: list[dict[str, Any]], mode: str
-) -> tuple[float, float]:
-    """Share of the questions with evidence in the top 5, and the median milliseconds of a retrieval."""
-    ring = library.resolve(f"/ring/{name}")
-    good, times = 0, []
-    for row in asked:
-        began = time.perf_counter()
-        found = retrieve(library, embedder, row["question"], [ring], retrieval=mode)  # type: ignore[arg-type]
-        times.append((time.perf_counter() - began) * 1000)
-        good += any(one.id in row["evidence"] for one in found.evidence[:5])
-    return good / len(asked), statistics.median(times)
+class Asked(NamedTuple):
+    """A question, the ring that it is asked to, and the ids of the files that hold its answer."""
+
+    question: str
+    ring: str
+    evidence: frozenset[str]
 
 
-def quality(library: Library, embedder: Embedder, data: Path, names: Sequence[str], limit: int) -> None:
+def asked_of(data: Path, name: str, half: str, limit: int) -> list[Asked]:
+    """The answerable questions of a set; `asked` and `paraphrases` are asked to five rings."""
+    if name in ("asked", "paraphrases"):
+        file = PARAPHRASES if name == "paraphrases" else data / "asked" / "questions.jsonl"
+        every = [
+            Asked(row["question"], row["corpus"], frozenset(_ids(data, row["corpus"], row["evidence"])))
+            for row in lines(file)
+            if row["evidence"]
+        ]
+    else:
+        file = data / "questions" / name / "questions.jsonl"
+        every = [Asked(row["question"], name, frozenset(row["evidence"])) for row in lines(file) if row["evidence"]]
+    return every[{"all": 0, "even": 0, "odd": 1}[half] :: 1 if half == "all" else 2][:limit]
+
+
+def ring_folder(data: Path, ring: str) -> Path:
+    """The folder of one of the asked collections."""
+    own = data / "asked" / "rings" / ring
+    return own if own.is_dir() else data / "rings" / ring
+
+
+def _ids(data: Path, ring: str, files: Sequence[str]) -> Iterator[str]:
+    """The ids that an import gives to these files: the front matter's, or the path."""
+    for file in files:
+        text = (ring_folder(data, ring) / file).read_text(encoding="utf-8", errors="replace")
+        found = re.search(r"^id: *(\S+)$", text[:600], re.MULTILINE)
+        yield found[1] if found else file
+
+
+class Hits(NamedTuple):
+    """Shares of the questions: the right file first, and among the five; and where words led."""
+
+    first: float
+    five: float
+    led: float
+
+
+def hits(library: Library, embedder: Embedder | None, asked: Sequence[Asked], mode: str) -> Hits:
+    """What one way of retrieval finds."""
+    first = five = led = 0
+    for one in asked:
+        ring = library.resolve(f"/ring/{one.ring}")
+        found = retrieve(library, embedder, one.question, [ring], retrieval=mode)  # type: ignore[arg-type]
+        right = [item.id in one.evidence for item in found.evidence[:5]]
+        first += any(right[:1])
+        five += any(right)
+        led += found.words_lead
+    count = max(1, len(asked))
+    return Hits(first / count, five / count, led / count)
+
+
+def quality(library: Library, embedder: Embedder, asked: dict[str, list[Asked]]) -> None:
     """The table of the question sets."""
-    out.print("| set | questions | vector | BM25 | hybrid | hybrid − better leg |\n|---|---|---|---|---|---|")
-    for name in names:
-        asked = [row for row in lines(data / "questions" / name / "questions.jsonl") if row["evidence"]][:limit]
-        near, _ = hits(library, embedder, name, asked, "vector")
-        words, _ = hits(library, None, name, asked, "vector")
-        both, _ = hits(library, embedder, name, asked, "hybrid")
-        better = both - max(near, words)
-        out.print(f"| {name} | {len(asked)} | {near:.3f} | {words:.3f} | {both:.3f} | {better:+.3f} |")
+    out.print("| set | questions | vector | keywords | hybrid | hybrid − keywords, first | words led |")
+    out.print("|---|---|---|---|---|---|---|")
+    for name, some in asked.items():
+        near, words, both = (
+            hits(library, model, some, mode)
+            for model, mode in ((embedder, "vector"), (None, "hybrid"), (embedder, "hybrid"))
+        )
+        shown = " | ".join(f"{one.first:.3f}, {one.five:.3f}" for one in (near, words, both))
+        out.print(f"| {name} | {len(some)} | {shown} | {both.first - words.first:+.3f} | {both.led:.2f} |")
 
 
 def superseded(library: Library, embedder: Embedder) -> None:
@@ -246,10 +299,11 @@ def rate(embedder: Embedder, data: Path, folder: Path, count: int) -> None:
 @click.option("--data", type=click.Path(path_type=Path), default=SHARED, help="Folder with questions/ and rings/.")
 @click.option("--sets", default=",".join(SETS), help="Question sets, comma separated; python: the PEP pairs.")
 @click.option("--snapshot", type=click.Path(path_type=Path), help="Keep the snapshot here.")
+@click.option("--half", type=click.Choice(["all", "even", "odd"]), default="all", help="Even were fitted on.")
 @click.option("--limit", default=100_000, help="Questions of each set, at most.")
 @click.option("--only", type=click.Choice(["quality", "times", "rate"]), default="quality")
 @click.option("--counts", default="1000,100000", help="Memories for --only times.")
-def main(data: Path, sets: str, snapshot: Path | None, limit: int, only: str, counts: str) -> None:
+def main(data: Path, sets: str, snapshot: Path | None, half: str, limit: int, only: str, counts: str) -> None:
     """Print the tables."""
     if not (data / "questions").is_dir():
         raise click.UsageError(f"{data}: no questions/ in it; name the data folder with --data")
@@ -268,11 +322,13 @@ def main(data: Path, sets: str, snapshot: Path | None, limit: int, only: str, co
             rate(real, data, folder, min(limit, 300))
         else:
             with Snapshot.open(snapshot or folder / "bench.db", create=True) as opened:
-                for name in names:
+                asked = {name: asked_of(data, name, half, limit) for name in names if name != "python"}
+                rings = {one.ring for some in asked.values() for one in some}
+                for name in sorted(rings | ({"python"} & set(names))):
                     bring(opened, data, name, folder)
                 embed(opened, real)
                 library = Library(opened, ME)
-                quality(library, Remembering(real), data, [name for name in names if name != "python"], limit)
+                quality(library, Remembering(real), asked)
                 if "python" in names:
                     superseded(library, Remembering(real))
     factory.close()

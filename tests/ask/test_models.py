@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from libraryfs.ask import exam, request
+from libraryfs.ask import exam, prompt, request
 from libraryfs.ask.pipeline import Models, ask
 from libraryfs.ask.result import AskResult, Event, EvidenceFound
 from libraryfs.ingest.embed import embed_missing
@@ -115,3 +115,9 @@ def test_the_tiny_default_model_does_not_pass_the_reading_test(models: Models) -
     result = exam.take(models.language_model, Cancel())
     assert not result.writes
     assert result.missed > exam.MAX_MISSED
+
+
+def test_the_language_model_that_we_ship_does_as_measured(models: Models) -> None:
+    model = models.language_model
+    assert model is not None
+    assert exam.take(model, Cancel()) == exam.MEASURED[model.model, prompt.VERSION]

@@ -94,7 +94,7 @@ def test_shares_are_between_0_and_1_and_1_is_out_of_reach_for_half_a_question(sh
 
 def test_files_are_found_by_their_names(shelf: Shelf) -> None:
     shelf.grant("me", A)
-    shelf.artifact(A, "a", "plans/harbour map.bin", "\0\1")
+    shelf.artifact(A, "a", "plans/harbour map.bin", "\x7fELF\0\1\2\0\0\0\1")
     shelf.index()
     found = shelf.ask("Is there a map of the harbour?", A, embedder=None)
     assert [(one.id, one.excerpt) for one in found.evidence] == [("a", "")]

@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 import pytest
 
 import libraryfs.cli.main as cli_main
+from tests import planted
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 # What a forked command would import again each time.
@@ -23,14 +24,18 @@ for _module, _text in cli_main.COMMANDS.values():
     importlib.import_module(f"libraryfs.cli.{_module}")
 for _name in ("ingest.importer", "ingest.export", "library.resolver", "ask.pipeline", "mount.daemon", "cli.models"):
     importlib.import_module(f"libraryfs.{_name}")
-KEPT = ("PATH", "HOME", "LANG", "SYSTEMROOT")
+KEPT = ("PATH", "HOME", "LANG", "SYSTEMROOT", "XDG_RUNTIME_DIR")
 
 
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
     """A clean environment: nobody's settings, data below the test's folder."""
     clean = {name: os.environ[name] for name in KEPT if name in os.environ}
-    return clean | {"XDG_DATA_HOME": str(tmp_path / "data"), "TERM": "xterm", "PYTHONWARNINGS": "error"}
+    return (
+        clean
+        | planted.ENVIRONMENT
+        | {"XDG_DATA_HOME": str(tmp_path / "data"), "TERM": "xterm", "PYTHONWARNINGS": "error"}
+    )
 
 
 @pytest.fixture
@@ -60,7 +65,9 @@ def cli(tmp_path: Path, environment: dict[str, str]) -> Run:
             out.seek(0)
             err.seek(0)
             code = os.waitstatus_to_exitcode(status)
-            return subprocess.CompletedProcess(texts, code, out.read().decode(), err.read().decode())
+            done = subprocess.CompletedProcess(texts, code, out.read().decode(), err.read().decode())
+            assert not planted.found(done.stdout + done.stderr)
+            return done
 
     return run
 

@@ -61,10 +61,10 @@ def test_stdin_and_options(cli: Run, answer: Answer, tmp_path: Path) -> None:
     [
         ([""], "question"),
         (["..."], "question"),
-        (["x", "--path", "ring/dev"], "paths"),
+        (["x", "--path", "ring/dev"], "--path: "),
         (["x", "--path", "/ring/absent"], "/ring/absent"),
         (["x", "--path", "/ring/two\nlines"], "/ring/two\\nlines"),
-        (["x", "--latency-budget-ms", "0"], "latency_budget_ms"),
+        (["x", "--latency-budget-ms", "0"], "--latency-budget-ms: "),
         (["x", "--shape", "absent.json"], "absent.json"),
         (["x", "--shape", "not.json"], "not.json"),
         (["x", "--shape", "deep.json"], "deep.json: nested deeper than"),

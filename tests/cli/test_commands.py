@@ -131,9 +131,9 @@ def test_grant_and_revoke(cli: Run, answer: Answer) -> None:
     assert hidden.returncode == absent.returncode == 2
     assert hidden.stderr.replace("/ring/dev", "") == absent.stderr.replace("/ring/absent", "")
     assert cli("grant", "alice", "/ring/dev").stdout == "alice may see /ring/dev\n"
-    assert answer("grant", "alice", "/ring/dev")["changed"] is False
+    assert answer("grant", "alice", "/ring/dev")["paths"] == [{"path": "/ring/dev", "changed": False}]
     assert names(answer("tree", "/ring/dev", "--as", "alice")) == list(SECTIONS)
-    assert answer("revoke", "alice", "/ring/dev")["changed"] is True
+    assert answer("revoke", "alice", "/ring/dev")["paths"] == [{"path": "/ring/dev", "changed": True}]
     assert cli("tree", "/ring/dev", "--as", "alice").returncode == 2
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from libraryfs.cli import diagnosis
 from tests.cli.conftest import Run
+from tests.planted import PASSWORD
 
 
 def test_on_this_machine(cli: Run, answer: Callable[..., Any], notes: Path) -> None:
@@ -105,3 +106,22 @@ def test_a_binding_that_does_not_load(environment: dict[str, str], tmp_path: Pat
     assert done.returncode == 1
     assert "libfuse3.so.3: cannot open" in done.stdout
     assert "libfuse3-dev" in done.stdout
+
+
+@pytest.mark.parametrize("options", [[], ["--debug"], ["--json"]])
+def test_a_login_in_a_url_is_not_shown(cli: Run, options: list[str]) -> None:
+    """The fixture looks for the planted password in all that is printed."""
+    url = f"http://me:{PASSWORD}@127.0.0.1:9/v1"
+    done = cli("doctor", *options, env={"LIBRARYFS_LLM": url, "LIBRARYFS_LLM_KEY": ""})
+    assert "http://127.0.0.1:9/v1" in done.stdout
+
+
+def test_a_port_that_is_none(cli: Run) -> None:
+    """One line that names the setting; it was a bug's exit code."""
+    for command in (["doctor"], ["ask", "Why?"]):
+        done = cli(*command, env={"LIBRARYFS_LLM": "http://127.0.0.1:99999/v1"})
+        assert done.returncode == 2
+        assert done.stderr.startswith(
+            "libraryfs: LIBRARYFS_LLM is not a URL such as http://localhost:8000/v1: its port"
+        )
+        assert done.stderr.count("\n") == 1

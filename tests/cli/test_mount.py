@@ -166,6 +166,30 @@ def test_systemd_unit(cli: Run, snapshot: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "my $mount%h").exists()
 
 
+def test_the_systemd_unit_has_the_settings_in_force(cli: Run, snapshot: Path, tmp_path: Path) -> None:
+    """As assignments, paths absolute; what is the default is left out, and keys are named only."""
+    (tmp_path / "model.gguf").touch()
+    settings = {
+        "LIBRARYFS_LLM": "model.gguf",
+        "LIBRARYFS_EMBEDDER": 'http://127.0.0.1:1/v1?a=%20$b"c',
+        "LIBRARYFS_LLM_KEY": "sk-1",
+        "LIBRARYFS_REFRESH_MS": "500",
+        "LIBRARYFS_MAX_DEPTH": "5",
+        "LIBRARYFS_SNAPSHOT": str(snapshot),
+        "XDG_CACHE_HOME": str(tmp_path / "cache"),
+    }
+    said = cli("mount", "m", "--systemd-unit", env=settings).stdout
+    assert [line for line in said.splitlines() if line.startswith("Environment=")] == [
+        'Environment="LIBRARYFS_REFRESH_MS=500"',
+        f'Environment="LIBRARYFS_LLM={tmp_path / "model.gguf"}"',
+        'Environment="LIBRARYFS_EMBEDDER=http://127.0.0.1:1/v1?a=%%20$b\\"c"',
+        f'Environment="LIBRARYFS_CACHE={tmp_path / "cache" / "libraryfs"}"',
+    ]
+    assert "# LIBRARYFS_LLM_KEY is set here" in said
+    assert "sk-1" not in said
+    assert f"--snapshot={snapshot}" in said
+
+
 def test_a_call_of_mount_is_told_from_a_command() -> None:
     """`libraryfs SOURCE FOLDER -o …` comes from mount(8)."""
     assert is_mount_call(["/srv/a.db", "/mnt", "-o", "rw,as=alice"])

@@ -160,7 +160,8 @@ def test_another_model_is_refused_with_the_cure(build: Builder, other: WordEmbed
 
 
 def test_a_run_that_stops_keeps_its_batches(build: Builder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(embed, "BATCH_CHUNKS", 3)
+    monkeypatch.setattr(embed, "BATCH_CHUNKS", (3, 3))
+    monkeypatch.setattr(embed, "_FIRST_BATCH", 3)
     for number in range(10):
         build.memory(RING, f"m{number}", content=f"Number {number}.")
     cancel, embedder, told = Cancel(), WordEmbedder(), []
@@ -182,7 +183,8 @@ def test_a_run_that_stops_keeps_its_batches(build: Builder, monkeypatch: pytest.
 
 
 def test_re_embedding_goes_on_where_it_stopped(build: Builder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(embed, "BATCH_CHUNKS", 2)
+    monkeypatch.setattr(embed, "BATCH_CHUNKS", (2, 2))
+    monkeypatch.setattr(embed, "_FIRST_BATCH", 2)
     for number in range(6):
         build.memory(RING, f"m{number}", content=f"Number {number}.")
     run(build, WordEmbedder())
@@ -309,3 +311,56 @@ def _delete(build: Builder, store: str, name: str) -> None:
             memory.delete(build.db, ring, row.ino)
         else:
             table.delete(build.db, row.ino)
+
+
+def test_what_waited_before_is_left_and_named(build: Builder) -> None:
+    """An import embeds what it brought, and not what another one left."""
+    build.memory(RING, "old", content="An old text.")
+    build.memory(RING, "old and changed", content="Another old text.")
+    older = vectors.waiting(build.db)
+    build.memory(RING, "old and changed", content="It has changed.")
+    build.memory(RING, "new", content="A new text.")
+    embedder = WordEmbedder()
+    report = run(build, embedder, older=older)
+    assert (report.files, report.chunks, report.waiting) == (2, 2, 1)
+    assert not any("An old text." in text for text in embedder.texts)
+    assert run(build, WordEmbedder(), older=vectors.waiting(build.db)).waiting == 1
+    assert (run(build, WordEmbedder()).files, vectors.waiting(build.db)) == (1, {})
+    consistent(build)
+
+
+def test_vectors_of_an_older_chunker_are_not_an_imports_work(build: Builder, monkeypatch: pytest.MonkeyPatch) -> None:
+    build.memory(RING, "m", content="A text.")
+    run(build, WordEmbedder())
+    monkeypatch.setattr(chunker, "VERSION", chunker.VERSION + 1)
+    assert run(build, WordEmbedder(), older={}).chunks == 0
+    assert run(build, WordEmbedder()).chunks == 1
+
+
+def test_progress_counts_chunks_from_the_first_call_on(build: Builder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(embed, "_CALL_CHUNKS", 8)
+    for number in range(60):
+        build.memory(RING, f"m{number:02}", content=LONG)
+    build.artifact(RING, "picture", content="\0" * 100_000)
+    told: list[tuple[str, int, int]] = []
+    report = run(build, WordEmbedder(), progress=lambda *what: told.append(what))
+    assert {step for step, _, _ in told} == {"embed"}
+    assert told[0][1] == 0
+    assert told[0][2] > 60  # known before anything is embedded, from the words
+    done = [chunks for _, chunks, _ in told]
+    assert done == sorted(done)
+    assert len(told) > report.chunks / 8
+    assert all(abs(total - report.chunks) < report.chunks / 5 for _, _, total in told[2:])
+    assert told[-1] == ("embed", report.chunks, report.chunks)
+
+
+def test_a_batch_takes_some_seconds_whatever_the_rate(build: Builder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that what is done is kept: on a slow machine after a few chunks, on a quick one after more."""
+    now = [0.0]
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    pace = embed._Pace(build.snapshot, {}, lambda *what: None)
+    for seconds, size in ((1.0, 256), (10.0, 26), (1000.0, 16), (0.01, 512)):
+        pace.tell(64)
+        now[0] += seconds
+        pace.committed()
+        assert pace.size == size

@@ -1,33 +1,16 @@
-"""Models for the tests: made once, ended after each module; no worker may outlive it."""
+"""Models for the tests: made once; no worker outlives a module."""
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
 from libraryfs.models import factory
 from libraryfs.models.local import LocalEmbedder, LocalLanguageModel
 from libraryfs.settings import Settings
-
-
-def workers(parent: int | None = None) -> set[int]:
-    """Process ids of the living model workers that a process (default: this one) started."""
-    found = set()
-    for folder in Path("/proc").iterdir():
-        if not folder.name.isdigit():
-            continue
-        try:
-            command = (folder / "cmdline").read_bytes()
-            fields = (folder / "stat").read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        if b"libraryfs.models.worker" in command and int(fields[1]) == (parent or os.getpid()) and fields[0] != "Z":
-            found.add(int(folder.name))
-    return found
+from tests.conftest import end_workers, workers
 
 
 def eventually(true: Callable[[], bool], seconds: float = 5) -> bool:
@@ -45,6 +28,7 @@ def no_worker_left() -> Iterator[None]:
     """Ends the workers of a module's tests, and looks that they end."""
     yield
     factory.close()
+    end_workers()
     assert eventually(lambda: not workers())
 
 

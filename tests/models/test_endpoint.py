@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import logging
 import socket
 import threading
 import time
@@ -25,7 +27,9 @@ from libraryfs.models import endpoint_http
 from libraryfs.models.cancel import Cancel
 from libraryfs.models.endpoint import EndpointEmbedder, EndpointLanguageModel
 from libraryfs.models.protocols import Generation, Message
+from tests import planted
 from tests.models.fake_server import Answer, embeds, raw, says, serving, silent, status
+from tests.planted import PASSWORD
 
 KEY = "sk-very-secret"
 CHAT: list[Message] = [{"role": "user", "content": "When do we deploy?"}]
@@ -252,3 +256,18 @@ def test_an_endpoint_that_changes_its_dimension() -> None:
         model.embed(["a"], Cancel())
         with pytest.raises(ModelFailed, match="2 numbers before, and have 3 now"):
             model.embed(["a"], Cancel())
+
+
+def test_a_login_in_the_url_is_sent_as_the_header_and_never_shown(caplog: pytest.LogCaptureFixture) -> None:
+    """Nor in what the server says back, in any form, and not at the lowest log level either."""
+    code = base64.b64encode(f"me:{PASSWORD}".encode()).decode()
+    with serving(says("yes"), status(500, f"no {PASSWORD} of me:{PASSWORD}, Basic {code}")) as server:
+        model = chat(server.url.replace("http://", f"http://me:{PASSWORD}@"), key="")
+        with caplog.at_level(logging.DEBUG):
+            assert model.generate(CHAT, max_tokens=1, cancel=Cancel()).text == "yes"
+            with pytest.raises(ModelFailed) as caught:
+                model.generate(CHAT, max_tokens=1, cancel=Cancel())
+    assert server.requests[0][1]["Authorization"] == f"Basic {code}"
+    for text in (str(caught.value), model.model, caplog.text):
+        assert not planted.found(text)
+    assert not [record for record in caplog.records if record.name.startswith(("httpx", "httpcore"))]

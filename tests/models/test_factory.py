@@ -12,7 +12,7 @@ from libraryfs.models.cancel import Cancel
 from libraryfs.models.endpoint import EndpointEmbedder, EndpointLanguageModel
 from libraryfs.models.protocols import Message
 from libraryfs.settings import Settings
-from tests.models.conftest import workers
+from tests.conftest import workers
 
 CHAT: list[Message] = [{"role": "user", "content": "Hello"}]
 

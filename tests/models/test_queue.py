@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 
-from libraryfs.models import wire
-from libraryfs.models.worker_tasks import Requests, Task
+from libraryfs.models.worker_tasks import Connection, Requests, Task
+
+CLIENT, OTHER = Connection(socket.socket()), Connection(socket.socket())
 
 
-def task(number: int, *, bulk: bool = False) -> Task:
-    def send(header: wire.Header, body: bytes) -> None:
-        raise AssertionError("nothing to send")
-
-    return Task({"id": number, "bulk": bulk}, bytearray(), send)
+def task(number: int, *, bulk: bool = False, client: Connection = CLIENT) -> Task:
+    return Task({"id": number, "bulk": bulk}, bytearray(), client)
 
 
 def numbers(requests: Requests, count: int) -> list[int]:
@@ -41,9 +40,10 @@ def test_a_cancelled_request_leaves_the_queue_or_is_stopped() -> None:
     for number in (1, 2, 3):
         requests.add(task(number, bulk=number == 2))
     first = requests.next()
-    requests.cancel(1)
-    requests.cancel(2)
-    requests.cancel(99)
+    requests.cancel(CLIENT, 1)
+    requests.cancel(CLIENT, 2)
+    requests.cancel(CLIENT, 99)
+    requests.cancel(OTHER, 3)
     assert first.stopped.is_set()
     second = requests.next()
     assert second.header["id"] == 3
@@ -60,3 +60,17 @@ def test_next_waits_for_a_request() -> None:
     requests.add(task(7))
     thread.join(5)
     assert got == [7]
+
+
+def test_a_client_that_goes_takes_its_requests_along() -> None:
+    requests = Requests()
+    requests.add(task(1))
+    requests.add(task(1, client=OTHER))
+    requests.add(task(2, bulk=True))
+    first = requests.next()
+    requests.drop(CLIENT)
+    assert first.stopped.is_set()
+    second = requests.next()
+    assert second.connection is OTHER
+    assert not second.stopped.is_set()
+    assert requests.idle_seconds() == 0

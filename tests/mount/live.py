@@ -18,6 +18,7 @@ from libraryfs.mount.daemon import serve
 from libraryfs.mount.kinds import control_kinds
 from libraryfs.mount.options import MountOptions
 from libraryfs.mount.requests import RequestLog
+from tests import planted
 from tests.mount.slow import SlowControl
 
 _FORKS = multiprocessing.get_context("forkserver")
@@ -89,7 +90,7 @@ class Live:
         self.log_file = point.with_name(point.name + ".log")
         self.expected: list[str] = []
         self._fault = fault
-        self._environment = environment or {}
+        self._environment = planted.ENVIRONMENT | (environment or {})
         self._options = MountOptions(
             snapshot=snapshot,
             mountpoint=point,
@@ -149,6 +150,7 @@ class Live:
     def surprises(self) -> list[str]:
         """Lines of the daemon's log that nothing in `expected` explains."""
         lines = self.log_file.read_text().splitlines() if self.log_file.exists() else []
+        assert not planted.found("\n".join(lines))
         return [
             line for line in lines if UNEXPECTED.search(line) and not any(re.search(one, line) for one in self.expected)
         ]

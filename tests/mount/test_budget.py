@@ -14,6 +14,7 @@ import pytest
 
 from tests.mount.live import Live, sh
 from tests.mount.test_ask import fill
+from tests.planted import PASSWORD
 from tests.store.build import Builder
 
 QUESTION = "When do we deploy?"
@@ -21,7 +22,8 @@ QUESTION = "When do we deploy?"
 
 @pytest.fixture
 def silent() -> Iterator[tuple[str, list[socket.socket]]]:
-    """An endpoint that takes connections and never says a word; the connections that it took."""
+    """An endpoint that takes connections and never says a word, with a login in its URL that no log may show; the
+    connections that it took."""
     with socket.create_server(("127.0.0.1", 0)) as server, ExitStack() as stack:
         taken: list[socket.socket] = []
 
@@ -34,7 +36,7 @@ def silent() -> Iterator[tuple[str, list[socket.socket]]]:
 
         thread = threading.Thread(target=take, daemon=True)
         thread.start()
-        yield f"http://127.0.0.1:{server.getsockname()[1]}/v1", taken
+        yield f"http://me:{PASSWORD}@127.0.0.1:{server.getsockname()[1]}/v1", taken
         server.shutdown(socket.SHUT_RDWR)
         thread.join(5)
 
@@ -45,7 +47,7 @@ def test_behind_questions_that_never_end(
     """As many as may be at work wait for a model that never answers; who has half a second gets the evidence."""
     fill(build)
     url, taken = silent
-    environment = {"LIBRARYFS_EMBEDDER": "none", "LIBRARYFS_LLM": url}
+    environment = {"LIBRARYFS_EMBEDDER": "none", "LIBRARYFS_LLM": url, "LIBRARYFS_LLM_KEY": ""}
     with Live(build.path, tmp_path / "mount", environment=environment) as live, ThreadPoolExecutor(8) as pool:
         folder = live.point / "ring/dev"
         asking = [folder / ".ask" for _ in range(8)]
