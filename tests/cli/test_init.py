@@ -45,8 +45,6 @@ def test_from_a_folder_to_a_mount(spawn: Run, project: Path, tmp_path: Path) -> 
     assert "  libraryfs ask 'When does the ferry leave?'" in done.stdout
     quick = state | {"LIBRARYFS_EMBEDDER": "none", "LIBRARYFS_LLM": "none"}
     asked = spawn("ask", "When does the ferry leave?", env=quick)
-        "ask", "When does the ferry leave?", env=state | {"LIBRARYFS_EMBEDDER": "none", "LIBRARYFS_LLM": "none"}
-    )
     assert "quarter past seven" in asked.stdout
     told = json.loads(spawn("status", "--json").stdout)
     (mount,) = [one for one in told["mounts"] if one["point"] == str(project / ".library")]
