@@ -273,3 +273,14 @@ def test_a_snapshot_of_schema_1_is_searched_and_indexed_anew_when_it_is_opened_f
         assert search(new, "हिन्दी") == ["hindi"]
     with Snapshot.open(shelf.path) as new:
         assert search(new, "हिन्दी") == ["hindi"]
+
+
+def test_a_word_with_a_digit_is_found_by_all_of_it(shelf: Shelf) -> None:
+    """Names of incidents, tickets and parts differ in their last letters; they were cut to six."""
+    shelf.grant("me", A)
+    for n in range(40):
+        shelf.memory(A, f"t{n}", title="Report", content=f"What came of TICKET{n}, and of обращение{n}.\n")
+    shelf.index()
+    for n in (1, 23):
+        assert ids(shelf.ask(f"Where is ticket{n}?", A, embedder=None))[0] == f"t{n}"
+        assert ids(shelf.ask(f"обращение{n}", A, embedder=None))[0] == f"t{n}"
