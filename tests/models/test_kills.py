@@ -32,7 +32,7 @@ def test_worker(embedder: LocalEmbedder) -> None:
         chance = random.Random()
         try:
             while killed < KILLS:
-                # One that dies twice before it answers is left alone for a while; the first may be from before the kill.
+                # One that dies twice before it answers is left alone for a while. The first may be of before the kill.
                 assert eventually(lambda seen=seen: len(answered) > seen + 1, 120)  # type: ignore[misc]
                 time.sleep(chance.uniform(0, 0.8))
                 for pid in workers():
