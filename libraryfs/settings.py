@@ -2,6 +2,7 @@
 
 import base64
 import os
+import pwd
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 from urllib.parse import unquote, urlsplit
@@ -160,6 +161,15 @@ def with_logins_apart(values: dict[str, Any]) -> dict[str, Any]:
                 )
             values[f"{name}_key"] = found.authorization
     return values
+
+
+def login_name() -> str:
+    """The name of the user that runs this process; its number where the system has no name for it."""
+    uid = os.geteuid()
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
 
 
 def unknown_variables() -> dict[str, str | None]:

@@ -17,6 +17,7 @@ BASE = {"frontmatter", "headings", "nodes", "rows", "paths", "errors", "settings
 MAY_IMPORT = {
     "cli": {"cli", "mount", "evals", "ask", "ingest", "models", "library", "store", *BASE},
     "mount": {"mount", "evals", "ask", "library", "store", *BASE},
+    "api": {"evals", "ask", "library", "store", *BASE},
     "evals": {"evals", "ask", "models", "library", "store", *BASE},
     "ask": {"ask", "models", "library", "store", *BASE},
     "ingest": {"ingest", "models", "library", "store", *BASE},
@@ -26,7 +27,7 @@ MAY_IMPORT = {
     **dict.fromkeys(BASE, BASE),
 }
 EXCEPTIONS = {("rows", "libraryfs.store.names.to_bytes")}  # the one codec of names; names.py itself imports only paths
-MODELS_IN_CLI = {"diagnosis", "models"}
+MODELS_IN_CLI = {"diagnosis", "models", "trial"}
 HEAVY = {"torch", "transformers", "sentence_transformers", "llama_cpp", "onnxruntime", "onnx"}
 SQL = re.compile(
     r"\s*(SELECT\s.+\sFROM\s|SELECT [\w(*]|INSERT (OR \w+ )?INTO |UPDATE \w+ SET |DELETE FROM |PRAGMA \w"

@@ -89,24 +89,34 @@ class _Check:
         self.claims: list[Claim] = []
         self.kept: list[str] = []
         self.citations: list[Citation] = []
-        self.over = 0
+        self.over = self.taken = 0
         self.refused = False
 
     def feed(self, piece: str) -> None:
         self.pending += piece
         self.reply += piece
         found = split(self.pending)
-        if len(found) > 1:  # all but the last are whole
-            self._claims(found[:-1])
-            self.gap = self.pending[found[-2].end : found[-1].start]
-            self.pending = self.pending[found[-1].start :]
+        whole = len(found) - 1  # the last may go on
+        if whole > 0 and prompt.leading_handles(found[whole].text) is None:
+            whole -= 1  # the handle of the one before is on its way
+        if whole > 0:
+            after = prompt.leading_handles(found[whole].text) or ""
+            self._claims(found[:whole], after)
+            self.gap = self.pending[found[whole - 1].end : found[whole].start]
+            self.pending = self.pending[found[whole].start :]
 
-    def _claims(self, found: Sequence[Sentence]) -> None:
-        """Each with what stands between it and the one before: a list's mark, a new line."""
+    def _claims(self, found: Sequence[Sentence], after: str = "") -> None:
+        """Each with what stands between it and the one before (a list's mark, a new line), and with its handles.
+
+        A handle may stand after the full stop, at the head of the next sentence: it is the one before's that has none.
+        `after` are the handles that what follows the last one begins with.
+        """
         last = 0
         for at, sentence in enumerate(found):
             gap = self.pending[last : sentence.start] if at else self.gap + self.pending[: sentence.start]
-            self._claim(sentence.text, gap[gap.index("\n") :] if "\n" in gap else "" if self.kept == [] else " ")
+            following = prompt.leading_handles(found[at + 1].text) or "" if at + 1 < len(found) else after
+            gap = gap[gap.index("\n") :] if "\n" in gap else " " if self.kept else gap
+            self._claim(sentence.text, following, gap)
             last = sentence.end
 
     def finish(self) -> Draft:
@@ -129,7 +139,8 @@ class _Check:
             refused=self.refused and not self.kept,
         )
 
-    def _claim(self, sentence: str, gap: str) -> None:
+    def _claim(self, sentence: str, following: str, gap: str) -> None:
+        taken, self.taken = self.taken, 0  # of the sentence's head, handles of the one before
         text = prompt.without_handles(sentence)
         if text.strip(" .!\"'*").upper() == prompt.NOT_FOUND:
             self.refused = True
@@ -139,7 +150,10 @@ class _Check:
         if text.endswith((":", "：")) and self._only_opens(text):
             self.opening += gap + text
             return
-        cited = [self.handles[name] for name in prompt.handles(sentence) if name in self.handles]
+        named = prompt.handles(sentence[taken:])
+        if not named:
+            named, self.taken = prompt.handles(following), len(following)
+        cited = [self.handles[name] for name in named if name in self.handles]
         held = grounding.support(text, self.question, self.passages, cited)
         if held is None:
             self.claims.append(grounding.claim(text, None))

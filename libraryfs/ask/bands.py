@@ -13,19 +13,19 @@ from libraryfs.ask.choice import Answering
 
 Band = Literal["answer", "nearest", "none"]
 
-WITH_VECTORS: Final[dict[str, float]] = {"constant": -3.67, "sentence": 3.83, "cosine": 2.62, "covered": 1.10}
+WITH_VECTORS: Final[dict[str, float]] = {"constant": -4.51, "sentence": 7.09, "cosine": 0.45, "covered": 1.77}
 """Weights of: the highest cosine of the question and a sentence of the first block, that of question and block (with
 its title and headings), and the share of the question's terms that are in the block."""
-BY_WORDS: Final[dict[str, float]] = {"constant": -1.04, "read": 2.97}
+BY_WORDS: Final[dict[str, float]] = {"constant": -0.8, "read": 2.97}
 """The weight of the coverage by the block with its headings, where there are no vectors: it says little, so the
 constant is such that few answerable questions are refused."""
-ANSWER: Final = 0.56
+ANSWER: Final = 0.62
 """Blocks that hold the answer with this probability or more are the answer."""
-NEAREST: Final = 0.25
+NEAREST: Final = 0.18
 """Less probable ones are shown as the nearest; under this, nothing is."""
 HEADED: Final = 0.99
 """Title and headings that cover so much of the question hold it."""
-HOPELESS: Final = 0.1
+HOPELESS: Final = 0.05
 """Under it a capable model is not asked either; above it decides."""
 
 

@@ -54,7 +54,7 @@ class Candidate(NamedTuple):
     all: float
     """Coverage by those of title and headings too."""
     headed: float
-    """Coverage by title and headings alone."""
+    """Coverage by the headings alone."""
     chunk: float
     cosine: float | None
     score: float
@@ -74,12 +74,17 @@ def weigh(question: str, readings: Sequence[Reading]) -> tuple[list[Candidate], 
         title = reading.item.title
         for block, some in zip(reading.blocks, each, strict=True):
             above = set(lexicon.terms(" ".join((title, *block.headings))))
-            own, headed = lexicon.coverage(weights, some), lexicon.coverage(weights, above)
+            own, headed = lexicon.coverage(weights, some), _headed(weights, reading.item.title, block)
             every = lexicon.coverage(weights, some | above)
             near = _near(block, reading)
             score = W_CHUNK * near + W_OWN * own + W_ALL * every - W_FACTS * (block.kind == "facts")
             found.append(Candidate(number, reading.item, reading.text, block, own, every, headed, near, None, score))
     return found, weights
+
+
+def _headed(weights: dict[str, float], title: str, block: Block) -> float:
+    """Coverage by the nearest heading, or by the title where the block has none."""
+    return lexicon.coverage(weights, set(lexicon.terms(block.headings[-1] if block.headings else title)))
 
 
 class Ranking(NamedTuple):

@@ -15,8 +15,8 @@ MAX_BLOCKS: Final = 3
 MAX_WORDS: Final = 160
 """Of all blocks together."""
 LEAST_WORDS: Final = 25
-"""A block is cut to what room is left where that is this much."""
-MARGIN: Final = 0.25
+"""Where all others are too long, the best of them is cut to what room is left, if that is this much."""
+MARGIN: Final = 0.3
 """A block that is this much worse than the best one is left out, whatever room is left."""
 W_NEW: Final = 0.1
 """What the question's terms weigh that a block has, with its headings, and those chosen before it have not."""
@@ -42,6 +42,7 @@ def choose(ranking: Ranking, most: int = MAX_BLOCKS, room: int = MAX_WORDS) -> l
     chosen: list[Candidate] = []
     said: set[str] = set()
     held: set[str] = set()
+    too_long: list[Candidate] = []
     left = list(_current_only(ranking.candidates))
     least = left[0].score - MARGIN if left else 0.0
     while left and len(chosen) < most:
@@ -52,14 +53,15 @@ def choose(ranking: Ranking, most: int = MAX_BLOCKS, room: int = MAX_WORDS) -> l
         text = " ".join(best.text.split()).casefold()
         if any(text in other or other in text for other in said):
             continue
-        fitting = _fitting(best, room, ranking)
-        if fitting is None:
+        if words(best.text) > room:
+            too_long.append(best)
             continue
-        room -= words(fitting.text)
+        room -= words(best.text)
         said.add(text)
         held |= _terms(best)
-        chosen.append(fitting)
-    return chosen
+        chosen.append(best)
+    part = _fitting(too_long[0], room, ranking) if too_long and len(chosen) < most else None
+    return chosen if part is None else [*chosen, part]
 
 
 def replaced(ranking: Ranking, chosen: Sequence[Candidate]) -> list[Candidate]:

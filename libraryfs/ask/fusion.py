@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Final
 
+from libraryfs.ask.evidence import WORDS_LEAD_BELOW
+
 READS: Final[tuple[float, float, float]] = (-0.4, 25.0, -33.0)
 """Constant, then the weights of: how far the nearest chunk stands above texts of the question's language that are about
 something else, and how near these are. A logistic function; fitted on even questions, see the decision record."""
@@ -14,7 +16,7 @@ LEAST: Final = 8
 MEANING: Final[tuple[float, float]] = (2.0, 1.5)
 """Weight and power of the share of words beside a cosine that can be believed. Above 1, so that many files with few of
 the words do not drown a near one."""
-WORDS: Final = 8.0
+WORDS: Final = 12.0
 """Weight of the share of words where the cosine cannot be believed."""
 
 
@@ -45,3 +47,23 @@ def fused(similarities: Mapping[int, float], shares: Mapping[int, float], reads:
         return similarities.get(ino, 0.0) + reads * weight * math.pow(share, power) + (1 - reads) * WORDS * share
 
     return sorted(similarities.keys() | shares.keys(), key=lambda ino: (-score(ino), ino))
+
+
+def best(similarities: Mapping[int, float], shares: Mapping[int, float], reads: float, wanted: int) -> list[int]:
+    """The `wanted` best items of both legs. The first of each leg is among them, a cosine's where the model reads.
+
+    A question in other words than the file's has some words in common with many files, and then these would fill all
+    places, however near the file is.
+    """
+    ranked = fused(similarities, shares, reads)
+    near = [max(similarities, key=lambda ino: (similarities[ino], -ino))] if similarities else []
+    named = [max(shares, key=lambda ino: (shares[ino], -ino))] if shares and max(shares.values()) > 0 else []
+    leaders = {*named, *(near if reads >= WORDS_LEAD_BELOW else ())}
+    kept = ranked[:wanted]
+    for ino in ranked[wanted:]:
+        if ino in leaders:
+            last = next((one for one in reversed(kept) if one not in leaders), None)
+            if last is not None:
+                kept.remove(last)
+                kept.append(ino)
+    return kept

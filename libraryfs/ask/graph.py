@@ -79,10 +79,10 @@ class Graph:
                 yield from self._find(edge.source_ns, edge.source_id)
 
     def _find(self, namespace_id: int, row_id: str) -> Iterator[Node]:
-        if namespace_id in self._library.visible():
+        if self._library.sees(namespace_id):
             found = memory.find(self._db, namespace_id, row_id)
             if found is not None and (node := self._seen(found)) is not None:
                 yield node
 
     def _seen(self, found: Memory) -> Node | None:
-        return Node(found.ino, found.namespace_id, found.id) if found.namespace_id in self._library.visible() else None
+        return Node(found.ino, found.namespace_id, found.id) if self._library.sees(found.namespace_id) else None

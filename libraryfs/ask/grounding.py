@@ -7,7 +7,8 @@ A claim is supported by up to WINDOW sentences in a row of one file when all of 
 3. of the terms that are the claim's own, at least MIN_SHARE are in those sentences or the title; of those that it has
    from the question, at least MIN_ASKED_SHARE are in the passage or the title;
 4. it says something that the question does not: a term or number of those sentences, or that it is not so;
-5. MIN_ASKED_SHARE (rounded down) of the question's terms are in those sentences or the title;
+5. MIN_ASKED_SHARE (rounded down) of the question's terms are in those sentences or the title, unless the claim is the
+   cited text's own wording (VERBATIM of its terms, VERBATIM_TERMS or more), which a question in other words asks for;
 6. it negates as the one among them that is nearest to it does.
 
 The rules and the figures were chosen by measuring what they let through: see the decision record on answers.
@@ -26,6 +27,8 @@ from libraryfs.ask.result import Citation, Claim, ClaimEvidence
 WINDOW: Final = 3
 MIN_SHARE: Final = 0.75
 MIN_ASKED_SHARE: Final = 1 / 3
+VERBATIM: Final = 0.9
+VERBATIM_TERMS: Final = 4
 
 
 class Support(NamedTuple):
@@ -67,7 +70,11 @@ def support(claim: str, question: str, passages: Sequence[Passage], cited: Itera
     parts = _parts(claim, question)
     first = list(dict.fromkeys(cited))
     for group in (first, [number for number in range(len(passages)) if number not in first]):
-        found = [one for number in group if (one := _in_passage(parts, number, passages[number])) is not None]
+        found = [
+            one
+            for number in group
+            if (one := _in_passage(parts, number, passages[number], cited=number in first)) is not None
+        ]
         if found:
             return max(found, key=lambda one: (one.share, one.first - one.last))
     return None
@@ -95,7 +102,7 @@ def holds(value: str, question: str, passages: Sequence[Passage]) -> Support | N
     return None
 
 
-def _in_passage(parts: _Parts, number: int, passage: Passage) -> Support | None:
+def _in_passage(parts: _Parts, number: int, passage: Passage, *, cited: bool) -> Support | None:
     title = passage.title_terms
     anywhere = title.union(*passage.terms)
     if not parts.names <= anywhere or len(parts.asked & anywhere) < MIN_ASKED_SHARE * len(parts.asked):
@@ -103,22 +110,23 @@ def _in_passage(parts: _Parts, number: int, passage: Passage) -> Support | None:
     best: Support | None = None
     for first in range(len(passage.sentences)):
         for last in range(first + 1, min(first + WINDOW, len(passage.sentences)) + 1):
-            share = _share(parts, title, passage, first, last)
+            share = _share(parts, title, passage, first, last, cited=cited)
             if share is not None and (best is None or share > best.share + 1e-9):
                 best = Support(number, first, last, share)
     return best
 
 
-def _share(parts: _Parts, title: set[str], passage: Passage, first: int, last: int) -> float | None:
+def _share(parts: _Parts, title: set[str], passage: Passage, first: int, last: int, *, cited: bool) -> float | None:
     """The share of the claim's terms and numbers in these sentences; None when one of the rules is broken."""
     held = set().union(*passage.terms[first:last])
     if len(parts.own & (held | title)) < MIN_SHARE * len(parts.own):
         return None
-    if len(parts.question & (held | title)) < int(MIN_ASKED_SHARE * len(parts.question)):
+    every = parts.own | parts.asked
+    verbatim = cited and len(every) >= VERBATIM_TERMS and len(every & held) >= VERBATIM * len(every)
+    if not verbatim and len(parts.question & (held | title)) < int(MIN_ASKED_SHARE * len(parts.question)):
         return None
     if not (parts.own & held or parts.new_numbers or parts.turned):
         return None
-    every = parts.own | parts.asked
     nearest = max(range(first, last), key=lambda at: len(every & passage.terms[at]))
     if parts.negated != lexicon.negated(passage.sentences[nearest].text):
         return None

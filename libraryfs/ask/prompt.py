@@ -15,7 +15,7 @@ from libraryfs.models.protocols import Message
 VERSION: Final = 2
 """Moves when the model is asked in other words: an answer from before is another prompt's."""
 NOT_FOUND: Final = "NOT FOUND"
-MAX_BLOCKS: Final = 10
+MAX_BLOCKS: Final = 16
 """Blocks that are shown, at most; the best are chosen first."""
 MAX_WORDS: Final = 120
 """Of the answer that is asked for."""
@@ -25,6 +25,8 @@ CHARACTERS_PER_TOKEN: Final = 2
 """Counted low: what must fit a model's window is estimated without the model."""
 
 _HANDLE: Final = re.compile(r"\[\s*(E\d+(?:\s*[,;]\s*E\d+)*)\s*\]")
+_SPACED_HANDLE: Final = re.compile(rf"\s*{_HANDLE.pattern}(?:\s+(?=[.,;:!?]))?")
+_LEADING: Final = re.compile(rf"(?:{_HANDLE.pattern}\s*)+")
 _STORED_HANDLE: Final = re.compile(r"\[(\s*E\d+[^\]\n]{0,40})\]")
 
 _RULES: Final = (
@@ -77,7 +79,16 @@ def handles(reply: str) -> list[str]:
 
 def without_handles(reply: str) -> str:
     """The reply's words, as the evidence has them."""
-    return re.sub(r"\s+([.,;:!?])", r"\1", _HANDLE.sub("", reply)).replace("‹", "<").replace("›", ">").strip()
+    return _SPACED_HANDLE.sub("", reply).replace("‹", "<").replace("›", ">").strip()
+
+
+def leading_handles(text: str) -> str | None:
+    """The handles that a text begins with, "" where it begins with none, None where its end may cut one off."""
+    found = _LEADING.match(text)
+    rest = text[found.end() :] if found else text
+    if re.fullmatch(r"\[[\sE\d,;]*", rest):
+        return None
+    return found[0] if found else ""
 
 
 def _chat(rules: str, question: str, passages: Sequence[Passage], window: int, wanted: str) -> Shown:

@@ -16,6 +16,7 @@ from libraryfs.cli.options import (
     logging_options,
     snapshot_option,
 )
+from libraryfs.cli.output import escaped, show_json
 from libraryfs.errors import InvalidRequest, LibraryError
 
 OPTIONS = {"paths": "--path", "shape": "--shape", "latency_budget_ms": "--latency-budget-ms"}
@@ -101,18 +102,19 @@ def command(
     with models() as chosen, common.open() as snapshot:
         library = Library(snapshot, principal)
         stream = answer_text.Terminal() if sys.stdout.isatty() and not (common.json or short) else None
-        on_event = None if stream is None else (lambda event: _write(stream.feed(event)))
+        on_event = None if stream is None else (lambda event: _write(stream.feed(escaped(event))))
         result = ask(library, chosen, request, None, on_event)
+        shown = escaped(result) if sys.stdout.isatty() else result
         if short and not common.json:
-            _write(answer_text.short(result).encode("utf-8", "surrogateescape") + b"\n")
+            _write(answer_text.short(shown).encode("utf-8", "surrogateescape") + b"\n")
         elif stream is not None:
-            _write(stream.finish(result))
+            _write(stream.finish(shown))
         else:
-            _write(render.json(result) if common.json else render.text(result))
+            _write(show_json(render.json(result)) if common.json else render.text(shown))
         if opened is not None:
             open_citation(library, result, opened)
     if result.error is not None:
-        click.echo(f"libraryfs: {result.error.message}", err=True)
+        click.echo(f"libraryfs: {escaped(result.error.message)}", err=True)
         return 2
     return 0 if result.answer is not None else 1
 

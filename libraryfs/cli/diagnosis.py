@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from libraryfs.models.defaults import Packaged
 
 CAP_SYS_ADMIN: Final = 21
+NONE_SET: Final = "none, as set"
 MOUNT_PACKAGES: Final = ("pyfuse3", "trio", "apsw", "pydantic", "click", "rich", "markdown-it-py", "PyYAML")
 MODEL_PACKAGES: Final = ("onnxruntime", "onnx", "tokenizers", "sentence-transformers", "torch", "llama-cpp-python")
 CONTAINER: Final = (
@@ -159,7 +160,25 @@ def snapshot(path: Path) -> Finding:
 
 
 def models() -> Iterator[Finding]:
-    """What the settings name as models: found, and the default ones' weights by their checksum. Nothing is loaded."""
+    """What the settings name as models: found, the default ones by their checksum, and each put to work once."""
+    from libraryfs.cli import trial
+    from libraryfs.settings import settings
+
+    chosen = settings()
+    for found, run in zip(_models_found(), (trial.embedder, trial.language_model), strict=True):
+        if not found.ok or found.detail == NONE_SET:
+            yield found
+            continue
+        try:
+            yield found.model_copy(update={"detail": f"{found.detail}; {run(chosen)}"})
+        except LibraryError as error:
+            cure = "see the message; the model's own package may have to be installed again"
+            detail = f"{found.detail}; it does not work: {error.message}"
+            yield found.model_copy(update={"ok": False, "detail": detail, "cure": cure})
+
+
+def _models_found() -> Iterator[Finding]:
+    """Nothing is loaded."""
     from libraryfs.models import defaults
     from libraryfs.settings import is_url, settings, shown_url
 
@@ -171,9 +190,9 @@ def models() -> Iterator[Finding]:
         if setting == "default":
             yield _packaged(name, default)
         elif setting == "none":
-            yield Finding(name=name, ok=True, detail="none, as set", needed="models")
+            yield Finding(name=name, ok=True, detail=NONE_SET, needed="models")
         elif is_url(setting):
-            yield Finding(name=name, ok=True, detail=f"{shown_url(setting)} (not asked now)", needed="models")
+            yield Finding(name=name, ok=True, detail=f"{shown_url(setting)}", needed="models")
         elif os.path.exists(os.path.expanduser(setting)):
             yield Finding(name=name, ok=True, detail=setting, needed="models")
         else:
@@ -183,6 +202,17 @@ def models() -> Iterator[Finding]:
                 f"set {variable} to what is there, or unset it for the default one",
             )
             yield Finding(name=name, ok=False, detail=detail, cure=cure, needed="models")
+
+
+def able() -> Iterator[Finding]:
+    """What the models that are set can do, and the one setting that changes it."""
+    from libraryfs.cli import abilities
+    from libraryfs.settings import settings
+
+    chosen = settings()
+    yield Finding(name="search", ok=True, detail=abilities.search(chosen), needed="models")
+    larger = f"; {abilities.LARGER}" if chosen.llm in ("default", "none") else ""
+    yield Finding(name="answers", ok=True, detail=abilities.answers(chosen) + larger, needed="models")
 
 
 def _packaged(name: str, model: "Packaged") -> Finding:
@@ -203,5 +233,6 @@ def diagnose(path: Path) -> Iterator[Finding]:
     yield from database()
     yield from packages()
     yield from models()
+    yield from able()
     yield allow_other()
     yield snapshot(path)

@@ -25,13 +25,15 @@ def command(context: click.Context) -> int:
     """Say what is missing on this machine, each thing with its cure."""
     common = common_of(context)
     common.start_logging()
-    findings = list(diagnose(common.snapshot_path))
+    findings = []
+    for finding in diagnose(common.snapshot_path):
+        findings.append(finding)
+        if not common.json:  # each as it comes: a model takes seconds
+            _print(finding)
     broken = [finding for finding in findings if not finding.ok and finding.needed == "mount"]
     if common.json:
         print_json({"ok": not broken, "findings": [finding.model_dump() for finding in findings]})
     else:
-        for finding in findings:
-            _print(finding)
         click.echo(bad(f"{len(broken)} to mend before mounting works") if broken else good("mounting works here"))
     return 1 if broken else 0
 

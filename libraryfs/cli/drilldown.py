@@ -12,7 +12,7 @@ from libraryfs.cli.options import (
     logging_options,
     snapshot_option,
 )
-from libraryfs.cli.output import print_json
+from libraryfs.cli.output import print_json, show
 from libraryfs.library.drilldown import DrilldownRequest, drilldown, render
 from libraryfs.library.resolver import Library
 
@@ -65,4 +65,4 @@ def command(context: click.Context, /, path: str, principal: str, **caps: int) -
     if common.json:
         print_json(result)
     else:
-        click.echo(render(result), nl=False)
+        show(render(result))

@@ -9,7 +9,7 @@ import click
 from libraryfs.cli import report_files
 from libraryfs.cli.asking_bar import asking_bar
 from libraryfs.cli.options import FILE_PATH, Common, as_option, common_of, json_option, logging_options, snapshot_option
-from libraryfs.cli.output import print_json
+from libraryfs.cli.output import escaped, print_json, show
 
 if TYPE_CHECKING:
     from libraryfs.evals.report import EvalReport
@@ -116,11 +116,11 @@ def _show(report: "EvalReport", common: Common) -> None:
     if common.json:
         print_json(report.model_dump(mode="json"))
     else:
-        click.echo(render.text(report), nl=False)
+        show(render.text(report))
     if report.error is not None:
-        click.echo(f"libraryfs: {report.path}: {report.error}; nothing was written", err=True)
+        click.echo(escaped(f"libraryfs: {report.path}: {report.error}; nothing was written"), err=True)
     if report.write_error is not None:
-        click.echo(f"libraryfs: the run was not stored: {report.write_error}", err=True)
+        click.echo(escaped(f"libraryfs: the run was not stored: {report.write_error}"), err=True)
 
 
 def _write_files(report: "EvalReport", options: dict[str, Any]) -> bool:

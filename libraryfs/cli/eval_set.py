@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from libraryfs.cli.options import FILE_PATH, as_option, common_of, logging_options, snapshot_option
+from libraryfs.cli.output import show
 from libraryfs.errors import EvalSetError
 
 NEW_EPILOG = """\b
@@ -55,7 +56,7 @@ def new(context: click.Context, /, ring: str, questions: int, output: Path, prin
         raise EvalSetError(f"{path}: no Markdown file with a section of text in it, so there is nothing to ask about")
     text = draft.render(path, drafted)
     if str(output) == "-":
-        click.echo(text, nl=False)
+        show(text)
         return 0
     output.write_text(text, encoding="utf-8", errors="replace")
     files = len({one.path for one in drafted})

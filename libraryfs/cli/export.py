@@ -1,16 +1,14 @@
 """`libraryfs export`: the snapshot → rows."""
 
 import os
-import sys
 from pathlib import Path
-from typing import BinaryIO
 
 import click
 
 from libraryfs.cli.options import LIBRARY_PATH, FilePathType, common_of, json_option, logging_options, snapshot_option
-from libraryfs.cli.output import count, print_json, progress_bar
+from libraryfs.cli.output import Rows, count, print_json, progress_bar
 from libraryfs.errors import InvalidRequest
-from libraryfs.ingest.report import ExportReport
+from libraryfs.ingest.report import ExportReport, Writable
 from libraryfs.store.snapshot import Snapshot
 
 EPILOG = """\b
@@ -38,7 +36,7 @@ def command(context: click.Context, path: str | None, output: Path | None) -> No
     common.start_logging()
     with common.open() as snapshot:
         if output is None or str(output) == "-":
-            _export(snapshot, sys.stdout.buffer, path)
+            _export(snapshot, Rows(), path)
             return
         report = _export_file(snapshot, output, path)
     if common.json:
@@ -67,7 +65,7 @@ def _export_file(snapshot: Snapshot, output: Path, path: str | None) -> ExportRe
     return report
 
 
-def _export(snapshot: Snapshot, out: BinaryIO, path: str | None) -> ExportReport:
+def _export(snapshot: Snapshot, out: Writable, path: str | None) -> ExportReport:
     from libraryfs.ingest.export import export
 
     with progress_bar() as progress:

@@ -4,6 +4,7 @@ import click
 
 from libraryfs.cli.access import change_access
 from libraryfs.cli.options import LIBRARY_PATH, PRINCIPAL, json_option, logging_options, snapshot_option
+from libraryfs.cli.output import show
 
 EPILOG = """\b
 Examples:
@@ -22,4 +23,4 @@ Examples:
 def command(context: click.Context, principal: str, paths: tuple[str, ...]) -> None:
     """Let PRINCIPAL see the rings and agents at PATH. Mounts show it within a second."""
     for path, changed in change_access(context, principal, paths, give=True).items():
-        click.echo(f"{principal} may see {path}" if changed else f"{principal} could see {path} already")
+        show(f"{principal} may see {path}\n" if changed else f"{principal} could see {path} already\n")

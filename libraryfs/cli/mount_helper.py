@@ -10,8 +10,9 @@ from typing import Final
 
 import click
 
-from libraryfs.cli.options import FILE_PATH, LOG_LEVELS, Common, login_name
+from libraryfs.cli.options import FILE_PATH, LOG_LEVELS, Common
 from libraryfs.paths import check_principal
+from libraryfs.settings import login_name
 
 _ON_OR_OFF: Final = frozenset(
     ("auto", "user", "users", "owner", "group", "dev", "suid", "exec", "atime", "relatime", "diratime", "lazytime")

@@ -2,7 +2,6 @@
 
 import logging
 import os
-import pwd
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +12,7 @@ from click.shell_completion import CompletionItem
 
 from libraryfs.errors import InvalidPath, LibraryError
 from libraryfs.paths import check_principal, parse
-from libraryfs.settings import settings
+from libraryfs.settings import login_name, settings
 
 if TYPE_CHECKING:
     from libraryfs.library.resolver import Library
@@ -156,15 +155,6 @@ def as_option(command: Decorated) -> Decorated:
         show_default="your login name",
         help="Whose view of the library.",
     )(command)
-
-
-def login_name() -> str:
-    """The name of the user that runs this process; its number where the system has no name for it."""
-    uid = os.geteuid()
-    try:
-        return pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return str(uid)
 
 
 class LibraryPathType(click.ParamType[str]):

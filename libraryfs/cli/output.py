@@ -2,13 +2,19 @@
 
 import json
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Final, TypeVar, cast
 
 import click
 from pydantic import BaseModel
+
+_COMMANDS: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]|\r(?!\n)")
+"""What a terminal obeys: C0 but tab and line ends, DEL, C1; a carriage return alone goes back over what was shown."""
+
+_Value = TypeVar("_Value")
 
 Progress = Callable[[str, int, int], None]
 
@@ -18,6 +24,54 @@ def print_json(value: BaseModel | dict[str, Any] | list[Any]) -> None:
     if isinstance(value, BaseModel):
         value = value.model_dump(mode="python", by_alias=True)
     click.echo(json.dumps(value, indent=2, ensure_ascii=True, default=str))
+
+
+def escaped(value: _Value) -> _Value:
+    """Stored text as a terminal may show it: what it would obey becomes `\\x1b`. Of a model, a list: all its texts."""
+    made: Any = value
+    if isinstance(value, str):
+        made = _COMMANDS.sub(lambda found: f"\\x{ord(found[0]):02x}", value)
+    elif isinstance(value, BaseModel):
+        made = value.model_copy(update={name: escaped(getattr(value, name)) for name in type(value).model_fields})
+    elif isinstance(value, dict):
+        made = {escaped(key): escaped(item) for key, item in value.items()}
+    elif isinstance(value, tuple) and hasattr(value, "_fields"):
+        made = type(value)(*map(escaped, value))
+    elif isinstance(value, list | tuple):
+        made = type(value)(map(escaped, value))
+    return cast(_Value, made)
+
+
+def show(text: str | bytes) -> None:
+    """Prints text that holds stored text and no styles: escaped on a terminal, verbatim into a file or a pipe.
+
+    Not by click, which takes out what looks like a style.
+    """
+    if sys.stdout.isatty():
+        text = escaped(text.decode("utf-8", "surrogateescape") if isinstance(text, bytes) else text)
+    if isinstance(text, bytes):
+        sys.stdout.flush()
+        sys.stdout.buffer.write(text)
+    else:
+        sys.stdout.write(text)
+    sys.stdout.flush()
+
+
+def show_json(data: bytes) -> bytes:
+    """JSON on its way to stdout: on a terminal, the control characters that JSON leaves as they are, as its escapes."""
+    if not sys.stdout.isatty():
+        return data
+    text = data.decode("utf-8", "surrogateescape")
+    text = _COMMANDS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return text.encode("utf-8", "surrogateescape")
+
+
+class Rows:
+    """stdout for lines of JSON, each written whole."""
+
+    def write(self, data: bytes, /) -> None:
+        """One line."""
+        sys.stdout.buffer.write(show_json(data))
 
 
 def good(text: str) -> str:

@@ -4,6 +4,7 @@ import click
 
 from libraryfs.cli.access import change_access
 from libraryfs.cli.options import LIBRARY_PATH, PRINCIPAL, json_option, logging_options, snapshot_option
+from libraryfs.cli.output import show
 
 EPILOG = """\b
 Example:
@@ -21,4 +22,4 @@ Example:
 def command(context: click.Context, principal: str, paths: tuple[str, ...]) -> None:
     """Hide the rings and agents at PATH from PRINCIPAL. Mounts hide it within a second."""
     for path, changed in change_access(context, principal, paths, give=False).items():
-        click.echo(f"{principal} sees {path} no more" if changed else f"{principal} could not see {path}")
+        show(f"{principal} sees {path} no more\n" if changed else f"{principal} could not see {path}\n")

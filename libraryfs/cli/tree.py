@@ -3,7 +3,7 @@
 import click
 
 from libraryfs.cli.options import LIBRARY_PATH, as_option, common_of, json_option, logging_options, snapshot_option
-from libraryfs.cli.output import print_json
+from libraryfs.cli.output import print_json, show
 
 EPILOG = """\b
 Examples:
@@ -33,4 +33,4 @@ def command(context: click.Context, path: str, depth: int, principal: str) -> No
     if common.json:
         print_json(node)
     else:
-        click.echo(render(node), nl=False)
+        show(render(node))

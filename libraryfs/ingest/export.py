@@ -4,10 +4,10 @@ import base64
 import json
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, BinaryIO, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from libraryfs.errors import InvalidSource, PathNotFound
-from libraryfs.ingest.report import ExportReport, Progress, no_progress
+from libraryfs.ingest.report import ExportReport, Progress, Writable, no_progress
 from libraryfs.nodes import Entry, Kind
 from libraryfs.paths import parse_namespace
 from libraryfs.rows import iso
@@ -28,7 +28,7 @@ Json = dict[str, Any]
 
 
 def export(
-    snapshot: Snapshot, out: BinaryIO, namespace: str | None = None, progress: Progress = no_progress
+    snapshot: Snapshot, out: Writable, namespace: str | None = None, progress: Progress = no_progress
 ) -> ExportReport:
     """Write the snapshot, or one `/ring/NAME` or `/agent/NAME`, as `.jsonl` to `out`; an import of it is equal.
 
@@ -160,7 +160,7 @@ def _edges(db: "apsw.Connection", chosen: list[Namespace]) -> Iterator[Json]:
             yield line
 
 
-def _write(out: BinaryIO, line: Json) -> None:
+def _write(out: Writable, line: Json) -> None:
     try:
         text = json.dumps(line, ensure_ascii=False).encode()
     except UnicodeEncodeError:  # lone surrogates: JSON can escape them, UTF-8 cannot hold them

@@ -1,7 +1,7 @@
 """What an import or an export did, and how it tells its progress."""
 
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
 
@@ -13,6 +13,13 @@ Units are files for a folder, bytes for the reading of `.jsonl`, and rows for wr
 
 NAMED_AT_MOST: Final = 100
 """So many left-out files of one reason, and warnings, are named in a report; all are counted."""
+
+
+class Writable(Protocol):
+    """Where an export's lines go, each whole."""
+
+    def write(self, data: bytes, /) -> Any:
+        """Takes one line."""
 
 
 def no_progress(_step: str, _done: int, _total: int) -> None:

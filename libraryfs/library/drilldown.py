@@ -5,10 +5,11 @@ many of its entries were left out.
 """
 
 from collections import deque
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from libraryfs.errors import InvalidRequest
 from libraryfs.library.resolver import Library
 from libraryfs.library.tree import kind_name, listing
 from libraryfs.nodes import Entry, Kind
@@ -32,6 +33,15 @@ class DrilldownRequest(BaseModel):
     max_items_per_level: int = Field(20, ge=1, le=1000)
     max_total_tokens: int = Field(4000, ge=1, le=1_000_000)
     circuit_breaker: int = Field(200, ge=1, le=10_000)
+
+
+def build(fields: dict[str, Any]) -> DrilldownRequest:
+    """The request of these fields. Raises InvalidRequest naming the first that is wrong."""
+    try:
+        return DrilldownRequest.model_validate(fields)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        raise InvalidRequest(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
 
 
 class DrilldownNode(BaseModel):

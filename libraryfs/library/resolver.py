@@ -40,9 +40,36 @@ class Library:
         self._db = snapshot.db
         self._version: int | None = None
         self._visible: frozenset[int] = frozenset()
+        self._touched: Callable[[frozenset[int]], None] | None = None
+        self._told: set[int] = set()
+
+    def tell_touched(self, touched: Callable[[frozenset[int]], None] | None) -> None:
+        """Has `touched` called with ids of namespaces before anything of them is given, each once; None ends that."""
+        self._touched = touched
+        self._told = set()
 
     def visible(self) -> frozenset[int]:
         """The ids of the namespaces that the principal may see, as of the latest commit."""
+        visible = self._visible_now()
+        if self._touched is not None and not visible <= self._told:
+            self._tell(visible)
+            return self._visible_now()
+        return visible
+
+    def sees(self, namespace_id: int) -> bool:
+        """Whether the principal may see this namespace."""
+        is_seen = namespace_id in self._visible_now()
+        if is_seen and self._touched is not None and namespace_id not in self._told:
+            self._tell(frozenset((namespace_id,)))
+            return namespace_id in self._visible_now()  # it may have been revoked before it was told
+        return is_seen
+
+    def _tell(self, namespaces: frozenset[int]) -> None:
+        assert self._touched is not None, "the caller has looked"
+        self._told |= namespaces
+        self._touched(namespaces)
+
+    def _visible_now(self) -> frozenset[int]:
         version = self.snapshot.data_version()
         if version != self._version or self.snapshot.write:
             self._visible = access.visible(self._db, self.principal)
@@ -51,7 +78,7 @@ class Library:
 
     def may_see(self, entry: Entry) -> bool:
         """Whether the entry is nobody's (/, /ring, /agent) or in a namespace that the principal may see."""
-        return entry.namespace_id is None or entry.namespace_id in self.visible()
+        return entry.namespace_id is None or self.sees(entry.namespace_id)
 
     def entry(self, ino: int) -> Entry:
         """The entry of an inode number. Raises PathNotFound when it is gone or hidden."""
@@ -104,7 +131,8 @@ class Library:
 
     def namespaces(self) -> list[namespaces.Namespace]:
         """The rings, then the agents, that the principal may see, by name."""
-        return namespaces.granted(self._db, self.principal)
+        found = namespaces.granted(self._db, self.principal)
+        return [namespace for namespace in found if self.sees(namespace.id)]
 
     def resolve(self, path: str) -> Entry:
         """The entry of a library path. Raises InvalidPath for bad grammar, PathNotFound for absent and hidden alike."""
@@ -237,7 +265,7 @@ class Library:
         return {kind[:MAX_ATTRIBUTE_NAME]: "\n".join(dict.fromkeys(ids)) for kind, ids in found.items()}
 
     def _sees_memory(self, namespace_id: int, row_id: str) -> bool:
-        return namespace_id in self.visible() and memory.find(self._db, namespace_id, row_id) is not None
+        return self.sees(namespace_id) and memory.find(self._db, namespace_id, row_id) is not None
 
 
 def _times(created_ns: int, updated_ns: int) -> dict[str, str | None]:

@@ -76,6 +76,11 @@ class LocalEmbedder:
                 self._worker.drop(ticket)
         return result
 
+    @property
+    def process(self) -> int | None:
+        """The process id of its worker, while this process is connected to it."""
+        return self._worker.pid
+
     def close(self) -> None:
         """Leave the worker."""
         self._worker.close()
@@ -87,6 +92,11 @@ class LocalEmbedder:
             cancel.check()
             lengths.append(self._source.tokens.count(text))
         return lengths
+
+    def forgive(self) -> None:
+        """Let it be started though it died. Raises ModelUnavailable when it cannot be used."""
+        self._order()
+        self._worker.forgive()
 
     def _order(self) -> None:
         """Tell the worker what to load. Raises ModelUnavailable when it cannot be."""
@@ -170,9 +180,19 @@ class LocalLanguageModel:
         counts: list[int] = self._call("count", {"texts": list(texts)}, cancel)["counts"]
         return counts
 
+    @property
+    def process(self) -> int | None:
+        """The process id of its worker, while this process is connected to it."""
+        return self._worker.pid
+
     def close(self) -> None:
         """Leave the worker."""
         self._worker.close()
+
+    def forgive(self) -> None:
+        """Let it be started though it died. Raises ModelUnavailable when it cannot be used."""
+        self._file  # noqa: B018  (raises)
+        self._worker.forgive()
 
     def _call(
         self, do: str, order: dict[str, Any], cancel: Cancel, on_text: Callable[[str], None] | None = None

@@ -16,6 +16,7 @@ from libraryfs.errors import LibraryError
 from libraryfs.mount.control import render_error
 from libraryfs.mount.exchange import Exchange
 from libraryfs.mount.options import MountOptions
+from libraryfs.mount.view import View
 
 log = logging.getLogger(__name__)
 
@@ -28,7 +29,8 @@ than some askers have. A mount that ends before costs none. One that ends sooner
 class Answerer:
     """Has exchanges answered elsewhere. `run` owns the process; it must be running while `answer` is called."""
 
-    def __init__(self, options: MountOptions) -> None:
+    def __init__(self, options: MountOptions, view: View) -> None:
+        self._view = view
         self._opening = {
             "snapshot": str(options.snapshot),
             "principal": options.principal,
@@ -120,6 +122,9 @@ class Answerer:
         exchange = self._open.get(message["id"])
         if exchange is None:
             return
+        if "touched" in message:
+            self._touched(exchange, frozenset(message["touched"]))
+            return
         if "part" in message:
             exchange.add(message["part"].encode("latin-1"))
             return
@@ -128,6 +133,15 @@ class Answerer:
             error.code = message["end"][0]
             exchange.add(render_error(error, bytes(exchange.request)))
         exchange.finish()
+
+    def _touched(self, exchange: Exchange, namespaces: frozenset[int]) -> None:
+        # They were visible when the process looked. What has been hidden since, the refresh may have told already.
+        try:
+            exchange.touch(namespaces)
+            if not namespaces <= self._view.library.visible():
+                exchange.withdraw()
+        except LibraryError:
+            exchange.withdraw()
 
 
 def _start(descriptor: int) -> subprocess.Popen[bytes]:

@@ -4,7 +4,8 @@ It is apart from the daemon so that Python at work on an answer does not hold up
 small. Both talk over a socket, in lines of JSON; bytes are carried as Latin-1 text.
 
     in:   {"id": 1, "kind": 3, "folder": 123, "request": "…", "streaming": false, "since": 12.3}     {"stop": 1}
-    out:  {"id": 1, "part": "…"}…     then {"id": 1, "end": null}, or a code and a message as `end`
+    out:  {"id": 1, "touched": [4, …]}: something of these namespaces may be in what follows;   {"id": 1, "part": "…"};
+          any number of both, then {"id": 1, "end": null}, or a code and a message as `end`
 
 The first line in says what to open: {"snapshot": "…", "principal": "…", "mountpoint": "…", "log_file": …, …}.
 """
@@ -22,6 +23,7 @@ from typing import Any, Final
 from libraryfs import scheduling
 from libraryfs.errors import LibraryError
 from libraryfs.mount.control import Call, Stop
+from libraryfs.mount.exchange import telling
 from libraryfs.mount.kinds import control_kinds
 from libraryfs.mount.logs import start_logging
 from libraryfs.mount.view import View
@@ -75,7 +77,10 @@ class Answering:
             if part:
                 self._send({"id": message["id"], "part": part.decode("latin-1")})
 
-        with self._view.borrow() as library:
+        def touched(namespaces: frozenset[int]) -> None:
+            self._send({"id": message["id"], "touched": sorted(namespaces)})
+
+        with self._view.borrow() as library, telling(library, touched):
             folder = library.entry(message["folder"])
             request = message["request"].encode("latin-1")
             call = Call(request, folder, library, message["streaming"], stop, emit, message["since"])

@@ -116,14 +116,15 @@ class Controls:
             caller = self.sessions.caller(ctx.uid, ctx.pid)
             if flags & os.O_TRUNC:
                 self.sessions.empty(kind, folder.ino, caller)
-            return self._handle(Writer(kind, folder.ino, caller))
+            return self._handle(Writer(ino, kind, folder.ino, caller))
         asked = self.sessions.newest(place, ctx.uid, ctx.pid, take=True)
         if asked is None:
-            return self._handle(Reader(await self._runner.idle(kind, folder.ino)))
+            below = None if folder.namespace_id is None else {folder.namespace_id}
+            return self._handle(Reader(ino, await self._runner.idle(kind, folder.ino), below))
         data = await self._answer(asked, ctx.pid)
         if asked.ino == ino and data:
             await self._store(ino, data)
-        return self._handle(Reader(data), keep_cache=asked.ino == ino)
+        return self._handle(Reader(ino, data, asked.touched), keep_cache=asked.ino == ino)
 
     async def read(self, fh: int, offset: int, size: int) -> bytes:
         """Bytes of an answer."""
@@ -153,6 +154,7 @@ class Controls:
     def release(self, fh: int) -> None:
         """The last close: a writer's request is complete, a private exchange is over."""
         handle = self._handles.pop(fh)
+        self.sessions.let_go(handle.ino)
         if isinstance(handle, Writer) and handle.exchange is not None:
             self._commit(handle.exchange)
         elif isinstance(handle, Private):
@@ -160,16 +162,18 @@ class Controls:
             if handle.exchange is not None:
                 handle.exchange.cancel()
 
-    def outdate(self) -> None:
-        """Empties what was answered so far, on open handles too: what it was made from may be hidden now."""
-        self.sessions.outdate()
+    def outdate(self, hidden: frozenset[int] | None) -> None:
+        """Empties what was answered so far, on open handles too, where it may hold something of these namespaces (None:
+        of any). What is being answered from them ends, and says that it is to be asked again."""
+        self.sessions.outdate(hidden)
         for handle in self._handles.values():
             if isinstance(handle, Reader):
-                handle.data = b""
+                if hidden is None or handle.touched is None or handle.touched & hidden:
+                    handle.data = b""
             elif isinstance(handle, Private):
                 handle.idle = None
                 if handle.exchange is not None:
-                    handle.exchange.outdate()
+                    handle.exchange.outdate(hidden)
 
     def _place(self, ino: int) -> tuple[ControlKind, Entry]:
         place: Place | None = Place(ino >> 60, ino & FOLDER_MASK)
@@ -195,6 +199,7 @@ class Controls:
     def _handle(self, handle: Handle, *, keep_cache: bool = False) -> FileInfo:
         number = next(self._numbers)
         self._handles[number] = handle
+        self.sessions.hold(handle.ino)
         return FileInfo(fh=number, direct_io=True, keep_cache=keep_cache)
 
     def _begin(self, handle: Writer | Private) -> Exchange:
@@ -252,6 +257,8 @@ class Controls:
             self._commit(exchange, streaming=True)
             while len(exchange.data) <= handle.cursor and not exchange.done:
                 await self._waiting.reader(exchange.grown, handle.sid, handle.kind.name)
+            if exchange.is_cut(handle.cursor):  # an end of file would make a part look like the whole
+                raise FUSEError(errno.ESTALE)
             part = bytes(exchange.data[handle.cursor : handle.cursor + size])
         handle.cursor += len(part)
         return part

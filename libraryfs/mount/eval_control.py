@@ -54,6 +54,7 @@ class EvalControl:
         if ring is None:
             raise InvalidRequest(f"{call.path}: not in a ring; an eval set is a ring's: write to /ring/NAME/.eval")
         library = call.library
+        library.visible()  # the run may come to any namespace, and opens Libraries of its own that do not tell
         report = session.run_until(
             call.stop.on_stop, library.snapshot.path, library.principal, load.ring_path(ring), asked
         )

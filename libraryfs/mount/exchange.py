@@ -4,14 +4,15 @@ import logging
 import math
 import time
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from typing import Final
 
 import trio
 
 from libraryfs.errors import Cancelled, LibraryError
+from libraryfs.library.resolver import Library
 from libraryfs.mount.control import Call, ControlKind, Stop, render_error
 from libraryfs.mount.processes import Process
 from libraryfs.mount.view import View
@@ -28,6 +29,13 @@ MAX_UNFINISHED: Final = 512
 """Requests that may be worked on or queued, of all control files together; one more gets EAGAIN."""
 
 
+class OutdatedAnswer(Cancelled):
+    """An answer that was made, in part, from what has been hidden since."""
+
+    def __init__(self) -> None:
+        super().__init__("what you may see has changed while this was answered; ask again")
+
+
 class Exchange:
     """A request, from its first byte to the end of its answer. Used on the loop only.
 
@@ -41,6 +49,8 @@ class Exchange:
         self.ino = ino
         self.request = bytearray()
         self.data = bytearray()
+        self.emptied = 0  # bytes that the answer had when it was emptied
+        self.withdrawn = False
         self.started = False
         self.done = False
         self.since = 0.0  # when the request was complete, seconds, monotonic
@@ -49,6 +59,9 @@ class Exchange:
         self.finished = trio.Event()
         self.grown = trio.Event()
         self.stop = Stop()
+        self.touched: set[int] = set()
+        """The ids of the namespaces of which something may be in the answer."""
+        self._hidden: set[int] = set()  # those that were hidden since this began
         self.waiters = 0
         self.listers: set[Process] = set()
         """Processes that listed the folder since the request came: they walk, they did not come for the answer."""
@@ -73,24 +86,55 @@ class Exchange:
         self.finished.set()
         self.grown.set()
 
-    def outdate(self) -> None:
-        """What the answer was made from may be hidden now: it is emptied, and one that is being made here is ended.
+    def touch(self, namespaces: frozenset[int]) -> None:
+        """Something of these namespaces may be in the answer from here on. From any thread."""
+        self.touched |= namespaces
+        if self._hidden & namespaces:
+            raise OutdatedAnswer
 
-        One that another process makes ends with that process; one that has not begun sees what is left.
+    def touches(self, hidden: frozenset[int] | None) -> bool:
+        """Whether the answer may hold something of these namespaces, None: of any."""
+        return hidden is None or not self.touched.isdisjoint(hidden)
+
+    def outdate(self, hidden: frozenset[int] | None) -> None:
+        """What the answer was made from may be hidden now: it is emptied, and one that is being made is ended.
+
+        One that has not begun sees what is left, and so does one that has not come to these namespaces.
         """
+        if hidden is not None:
+            self._hidden |= hidden
+        if not self.touches(hidden):
+            return
         if self.done:
-            self.data.clear()
-        elif self.started and not self.kind.elsewhere:
-            self.data.clear()
-            self.cancel()
+            self._empty()
+        elif self.started:
+            self.withdraw()
+
+    def _empty(self) -> None:
+        self.emptied = max(self.emptied, len(self.data))
+        self.data.clear()
+
+    def is_cut(self, cursor: int) -> bool:
+        """Whether a reader who has come so far has a part of an emptied answer, and will never have the rest."""
+        return 0 < cursor < self.emptied or (0 < cursor == self.emptied and self.withdrawn)
+
+    def withdraw(self) -> None:
+        """Ends an answer that holds something which is hidden now, and says so."""
+        if not self.done:
+            self._empty()
+            self.withdrawn = True
+            self._end(OutdatedAnswer())
+        self.stop.stop()
 
     def cancel(self) -> None:
         """Nobody wants the answer: ends the work, and says so to whoever still reads."""
         if not self.done:
-            gone = Cancelled("the reader went away before the answer was there; ask again")
-            self.add(render_error(gone, bytes(self.request)))
-            self.finish()
+            self._end(Cancelled("the reader went away before the answer was there; ask again"))
         self.stop.stop()
+
+    def _end(self, error: LibraryError) -> None:
+        self.add(render_error(error, bytes(self.request)))
+        self.finish()
 
 
 class Runner:
@@ -142,7 +186,7 @@ class Runner:
     def _produce(self, exchange: Exchange, streaming: bool) -> None:
         if exchange.stop.stopped():
             return
-        with self._view.borrow() as library:
+        with self._view.borrow() as library, telling(library, exchange.touch):
             folder = library.entry(exchange.folder)
 
             def emit(part: bytes) -> None:
@@ -191,3 +235,13 @@ async def _turn(limiter: trio.CapacityLimiter, exchange: Exchange) -> AsyncItera
     finally:
         if has_turn:
             limiter.release_on_behalf_of(exchange)
+
+
+@contextmanager
+def telling(library: Library, touched: Callable[[frozenset[int]], None]) -> Iterator[None]:
+    """Has the Library tell what it touches, as long as the block lasts."""
+    library.tell_touched(touched)
+    try:
+        yield
+    finally:
+        library.tell_touched(None)  # it goes back to others

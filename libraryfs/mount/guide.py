@@ -17,6 +17,7 @@ from libraryfs.mount.kernel import KernelCaches
 from libraryfs.mount.view import View
 from libraryfs.nodes import ROOT_INO, Entry, Kind
 from libraryfs.paths import SECTIONS, shown
+from libraryfs.store.snapshot import meaning
 
 log = logging.getLogger(__name__)
 
@@ -136,10 +137,16 @@ class Guide:
                 await trio.sleep(60)
 
     async def _look(self) -> None:
-        moment = (self._view.identity, self._view.library.snapshot.data_version())
-        if moment == self._moment:
-            return
-        made = text(self._view.library, self._mountpoint)
+        moment: object = None
+        try:
+            moment = (self._view.identity, self._view.library.snapshot.data_version())
+            if moment == self._moment:
+                return
+            made = text(self._view.library, self._mountpoint)
+        except Exception as error:
+            if not isinstance(error, LibraryError) and meaning(error) is None:
+                raise
+            moment, made = None, b""  # what the view is now cannot be told: nothing is named that may be hidden
         self._moment = moment
         if made == self._text:
             return

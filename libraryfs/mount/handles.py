@@ -11,13 +11,18 @@ from libraryfs.mount.processes import Caller
 class Reader:
     """Opened to read, by path: what there is to read is known, and its size exact."""
 
+    ino: int
+    """The number that the kernel knows it by: it must lead somewhere as long as this is open."""
     data: bytes
+    touched: set[int] | None
+    """The namespaces that it may hold something of; None: all."""
 
 
 @dataclass
 class Writer:
     """Opened to write, by path: a request of the one who opened it. Each request that is begun is a new exchange."""
 
+    ino: int
     kind: ControlKind
     folder: int
     caller: Caller

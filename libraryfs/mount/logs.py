@@ -10,7 +10,9 @@ LOG_FORMAT: Final = "%(asctime)s %(levelname)s %(name)s[%(process)d]: %(message)
 
 
 def start_logging(log_file: Path | None, level: str) -> None:
-    """To the log file, else to stderr, in place of what the forking process had."""
+    """To the log file (made for its owner alone), else to stderr, in place of what the forking process had."""
+    if log_file is not None:
+        os.close(os.open(log_file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600))
     handler: logging.Handler = logging.StreamHandler() if log_file is None else logging.FileHandler(log_file)
     handler.addFilter(_is_news)
     logging.basicConfig(level=level.upper(), format=LOG_FORMAT, handlers=[handler], force=True)

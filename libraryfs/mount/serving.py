@@ -43,6 +43,10 @@ log = logging.getLogger("libraryfs.mount")
 GRACE_SECONDS: Final = 0.5
 """How long requests in work have to end after SIGINT, SIGTERM or SIGHUP."""
 SWEEP_SECONDS: Final = 30.0
+NO_READDIRPLUS: Final = (
+    "FUSE has no READDIRPLUS here, as in gVisor's sandbox and in kernels before 3.9;"
+    " 'libraryfs ask', 'tree', 'drilldown' and 'export' work without a mount"
+)
 
 
 def run(options: MountOptions, ready: Callable[[], None], requests: RequestLog | None) -> None:
@@ -56,15 +60,26 @@ def run(options: MountOptions, ready: Callable[[], None], requests: RequestLog |
     kernel = KernelCaches()
     try:
         trio.run(partial(_serve, options, view, kernel, requests or RequestLog(), ready), instruments=[loop.install()])
+    except Exception as error:
+        if _says_too_old(error):
+            raise MountError(f"{options.mountpoint}: cannot be mounted: {NO_READDIRPLUS}") from None
+        raise
     finally:
         view.close()
+
+
+def _says_too_old(error: BaseException) -> bool:
+    """Whether this, or an error in the group that it is, is pyfuse3's complaint about FUSE without READDIRPLUS."""
+    if isinstance(error, BaseExceptionGroup):
+        return any(map(_says_too_old, error.exceptions))
+    return isinstance(error, RuntimeError) and "Kernel too old" in str(error)
 
 
 async def _serve(
     options: MountOptions, view: View, kernel: KernelCaches, requests: RequestLog, ready: Callable[[], None]
 ) -> None:
     attributes = Attributes()
-    answerer = Answerer(options)
+    answerer = Answerer(options, view)
     runner = Runner(view, answerer.answer)
     waiting = Waiting(str(options.mountpoint))
     controls = Controls(
@@ -73,9 +88,10 @@ async def _serve(
     ahead = ReadAhead(kernel.push)
     content = Content(view, ahead, Warming(view))
 
-    def forget_answers(_hidden: frozenset[int] | None) -> None:
-        answerer.end()
-        controls.outdate()
+    def forget_answers(hidden: frozenset[int] | None) -> None:
+        if hidden is None:
+            answerer.end()
+        controls.outdate(hidden)
 
     interval = settings().refresh_ms / 1000
     guide = Guide(view, attributes, kernel, str(options.mountpoint))

@@ -41,6 +41,8 @@ class Sessions:
         self._places: dict[Place, list[Asked]] = {}  # the newest at the end
         self._by_ino: dict[int, Exchange] = {}
         self._replaced: deque[int] = deque()
+        self._held: dict[int, int] = {}  # how many open handles an inode number has
+        self._due: set[int] = set()  # numbers that are forgotten at the close of their last handle
         self._awaited: dict[int, list[Exchange]] = {}  # by folder: those that were not answered when last looked at
 
     def caller(self, uid: int, pid: int) -> Caller:
@@ -84,9 +86,26 @@ class Sessions:
             del self._places[asked.place]
         self._replaced.append(exchange.ino)
         if len(self._replaced) > KEPT_REPLACED:
-            del self._by_ino[self._replaced.popleft()]
+            oldest = self._replaced.popleft()
+            if oldest in self._held:
+                self._due.add(oldest)
+            else:
+                del self._by_ino[oldest]
         if not exchange.waiters:
             exchange.cancel()
+
+    def hold(self, ino: int) -> None:
+        """A handle is open on this number: it leads somewhere until `let_go`."""
+        self._held[ino] = self._held.get(ino, 0) + 1
+
+    def let_go(self, ino: int) -> None:
+        """The handle's close."""
+        self._held[ino] -= 1
+        if not self._held[ino]:
+            del self._held[ino]
+            if ino in self._due:
+                self._due.discard(ino)
+                del self._by_ino[ino]
 
     def forget(self, exchange: Exchange) -> None:
         """Takes the question back: its asker reads nothing."""
@@ -96,13 +115,16 @@ class Sessions:
                 if not exchange.waiters:
                     exchange.cancel()
 
-    def outdate(self) -> None:
-        """Empties every answer that there is. Inode numbers go on to lead somewhere: a reader may be on its way."""
+    def outdate(self, hidden: frozenset[int] | None) -> None:
+        """Empties every answer that may hold something of these namespaces; None: every answer.
+
+        Inode numbers go on to lead somewhere: a reader may be on its way.
+        """
         for asked in self._every():
-            if asked.exchange.done:
+            if asked.exchange.done and asked.exchange.touches(hidden):
                 self._drop(asked)
         for exchange in self._by_ino.values():
-            exchange.outdate()
+            exchange.outdate(hidden)
 
     def newest(self, place: Place, uid: int, pid: int, *, take: bool = False) -> Exchange | None:
         """What this thread gets to read; `take` says that it does read it, and does not only look.

@@ -21,10 +21,17 @@ from hashlib import blake2b
 from typing import Final
 from urllib.parse import quote_from_bytes, unquote_to_bytes
 
+import regex
+
 from libraryfs.paths import CONTROL_NAMES, MAX_SEGMENT_BYTES
 
 _CONTROL: Final = frozenset(name.encode() for name in CONTROL_NAMES)
-_NOT_WORD: Final = re.compile(r"[^\w]+")
+_WORD: Final = regex.compile(r"[\p{L}\p{N}_][\p{L}\p{N}\p{M}_\u200c\u200d]*")
+"""Vowel signs, accents and joiners (categories Mn, Mc, Me, and two of Cf) belong to the letters before them."""
+_JOINERS: Final = "\u200c\u200d"
+_STYLES: Final = dict.fromkeys(range(0xFE00, 0xFE10)) | {0x130: "i"}
+"""Variation selectors say how, not what. The lower case of İ is i; Unicode's has a second dot, to go back by."""
+_CLUSTER: Final = regex.compile(r"\X")
 _MAPPED: Final = re.compile(rb"(?s)(.*)~([a-z2-7]{8})")
 _SURROGATE: Final = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]")  # what `surrogatepass` makes of a lone surrogate
 _SLUG_BYTES: Final = 200
@@ -64,9 +71,9 @@ def checksum(*parts: bytes, length: int = 8) -> bytes:
 
 def slug(title: str) -> bytes:
     """The title as a file name's stem: words of any script in lower case, joined by `-`. At most 200 bytes."""
-    folded = unicodedata.normalize("NFC", unicodedata.normalize("NFKC", title).lower())
-    words = _NOT_WORD.sub("-", folded).strip("-_")
-    stem = cut(words.encode("utf-8", "ignore"), _SLUG_BYTES).strip(b"-")
+    folded = unicodedata.normalize("NFC", unicodedata.normalize("NFKC", title).translate(_STYLES).lower())
+    words = "-".join(word.rstrip(_JOINERS) for word in _WORD.findall(folded)).strip("-_")
+    stem = cut_name(words.encode("utf-8", "ignore"), _SLUG_BYTES).strip(b"-")
     return stem or b"untitled"
 
 
@@ -77,6 +84,19 @@ def cut(raw: bytes, size: int) -> bytes:
     while size > 0 and raw[size] & 0xC0 == 0x80:
         size -= 1
     return raw[:size]
+
+
+def cut_name(raw: bytes, size: int) -> bytes:
+    """At most `size` bytes of `raw`, never through what a reader sees as one character (a grapheme cluster)."""
+    if len(raw) <= size:
+        return raw
+    kept = 0
+    for cluster in _CLUSTER.finditer(raw[: 2 * size + 4].decode("utf-8", "surrogateescape")):
+        length = len(cluster[0].encode("utf-8", "surrogateescape"))
+        if kept + length > size:
+            break
+        kept += length
+    return raw[:kept] if kept else cut(raw, size)  # one alone can be longer than a name
 
 
 def memory_name(title: str, row_id: str, taken: Taken) -> bytes:
@@ -141,4 +161,4 @@ def _mapped(true_name: bytes, mark: bytes) -> bytes:
     escaped = _SURROGATE.sub(lambda match: quote_from_bytes(match[0]).encode(), escaped)
     if escaped.startswith(b"."):
         escaped = b"%2E" + escaped[1:]
-    return cut(escaped, MAX_SEGMENT_BYTES - 9) + b"~" + mark
+    return cut_name(escaped, MAX_SEGMENT_BYTES - 9) + b"~" + mark

@@ -152,6 +152,12 @@ CREATE TABLE IF NOT EXISTS eval_runs (
 );
 CREATE INDEX IF NOT EXISTS eval_runs_item ON eval_runs (ino, id);
 
+-- A run's number in its own set, from 1. Not there for runs before this table was: their id stands for it.
+CREATE TABLE IF NOT EXISTS eval_numbers (
+    run_id INTEGER PRIMARY KEY REFERENCES eval_runs (id) ON DELETE CASCADE,
+    number INTEGER NOT NULL
+);
+
 CREATE TABLE IF NOT EXISTS eval_questions (
     id         INTEGER PRIMARY KEY,
     ino        INTEGER NOT NULL,
@@ -193,15 +199,24 @@ CREATE TABLE IF NOT EXISTS changes (
     namespace_id INTEGER
 );
 
+-- Made anew by every version: earlier ones left a folder's ctime behind its mtime.
+DROP TRIGGER IF EXISTS entry_added;
+DROP TRIGGER IF EXISTS entry_removed;
+DROP TRIGGER IF EXISTS entry_moved;
+UPDATE entries SET ctime_ns = mtime_ns WHERE kind <= 4 AND ctime_ns < mtime_ns;
+
 CREATE TRIGGER IF NOT EXISTS entry_added AFTER INSERT ON entries BEGIN
     INSERT INTO changes (op, ino, parent, name, namespace_id)
     VALUES (1, NEW.ino, NEW.parent, NEW.name, NEW.namespace_id);
-    UPDATE entries SET mtime_ns = NEW.mtime_ns WHERE ino = NEW.parent AND mtime_ns < NEW.mtime_ns;
+    UPDATE entries SET mtime_ns = NEW.mtime_ns, ctime_ns = max(ctime_ns, NEW.mtime_ns)
+    WHERE ino = NEW.parent AND mtime_ns < NEW.mtime_ns;
 END;
 CREATE TRIGGER IF NOT EXISTS entry_removed AFTER DELETE ON entries BEGIN
     INSERT INTO changes (op, ino, parent, name, namespace_id)
     VALUES (3, OLD.ino, OLD.parent, OLD.name, OLD.namespace_id);
-    UPDATE entries SET mtime_ns = max(mtime_ns, CAST(unixepoch('subsec') * 1000 AS INTEGER) * 1000000)
+    UPDATE entries SET
+        mtime_ns = max(mtime_ns, CAST(unixepoch('subsec') * 1000 AS INTEGER) * 1000000),
+        ctime_ns = max(ctime_ns, mtime_ns, CAST(unixepoch('subsec') * 1000 AS INTEGER) * 1000000)
     WHERE ino = OLD.parent;
 END;
 CREATE TRIGGER IF NOT EXISTS source_file_removed AFTER DELETE ON entries WHEN OLD.digest IS NOT NULL BEGIN
@@ -213,8 +228,11 @@ WHEN OLD.parent <> NEW.parent OR OLD.name <> NEW.name BEGIN
     VALUES (3, OLD.ino, OLD.parent, OLD.name, OLD.namespace_id), (1, NEW.ino, NEW.parent, NEW.name, NEW.namespace_id);
     -- A charter that is elected comes from the hidden side of its own section: its folder then has its time, so that a
     -- rebuilt snapshot is the same.
-    UPDATE entries SET mtime_ns = max(mtime_ns, CASE WHEN OLD.parent = -NEW.parent THEN NEW.mtime_ns
-        ELSE CAST(unixepoch('subsec') * 1000 AS INTEGER) * 1000000 END)
+    UPDATE entries SET
+        mtime_ns = max(mtime_ns, CASE WHEN OLD.parent = -NEW.parent THEN NEW.mtime_ns
+            ELSE CAST(unixepoch('subsec') * 1000 AS INTEGER) * 1000000 END),
+        ctime_ns = max(ctime_ns, mtime_ns, CASE WHEN OLD.parent = -NEW.parent THEN NEW.mtime_ns
+            ELSE CAST(unixepoch('subsec') * 1000 AS INTEGER) * 1000000 END)
     WHERE ino IN (OLD.parent, NEW.parent);
 END;
 CREATE TRIGGER IF NOT EXISTS entry_changed AFTER UPDATE OF size, mtime_ns, ctime_ns, digest ON entries

@@ -1,8 +1,9 @@
 """Text → the stems that keyword search indexes and looks up, alike for every script.
 
 A stem is the first 6 letters of an English stem (Porter's), or the first 5 of a word that has others than ASCII's: a
-cheap stemmer for all languages that inflect by endings. Scripts without spaces, and Korean, whose particles cling to
-the word, become overlapping pairs of characters. Measured: see the decision record on keywords.
+cheap stemmer for all languages that inflect by endings. A word with a digit stays whole. Scripts without spaces, and
+Korean, whose particles cling to the word, become overlapping pairs of characters. Measured: see the decision record on
+keywords.
 """
 
 import re
@@ -23,6 +24,9 @@ OLD_TOKENIZER: Final = ("unicode61", "remove_diacritics", "2")
 PASSAGE_CHARACTERS: Final = 1000
 """Length of an excerpt that keywords chose."""
 _CUTS: Final = ("\n", ". ", "! ", "? ", "。", "！", "？")
+
+_DIGIT: Final = re.compile(r"\d")
+"""A word with a digit in it is a name (zebra57, inc20231104): it has no endings, and its last letters tell it apart."""
 
 _UNSPACED: Final = re.compile(
     "[\u0e00-\u0eff\u0f00-\u0fff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
@@ -71,7 +75,11 @@ def is_old(db: apsw.Connection) -> bool:
 def _cut(tokens: Iterable[str], old: bool) -> list[str]:
     if old:
         return list(tokens)
-    return [token[: ASCII_LETTERS if token.isascii() else OTHER_LETTERS] for token in tokens]
+    return [token if _DIGIT.search(token) else token[: _letters(token)] for token in tokens]
+
+
+def _letters(token: str) -> int:
+    return ASCII_LETTERS if token.isascii() else OTHER_LETTERS
 
 
 def _tokens(tokenizer: apsw.FTS5Tokenizer, text: str, *, paired: bool = False) -> list[str]:

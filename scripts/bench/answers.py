@@ -105,3 +105,41 @@ class Oracle:
         if options.get("on_text"):
             options["on_text"](text)
         return Generation(text, "stop", 0, 0)
+
+
+class Knowing:
+    """A stand-in for a strong model on the asked set: it says the sentences that answer where it is shown them.
+
+    It cites the block that has the fragments, and says NOT FOUND where no shown block has one.
+    """
+
+    model = "knowing"
+    context = 8192
+    supports_likelihoods = False
+
+    def __init__(self, rows: Sequence[dict[str, Any]]) -> None:
+        from libraryfs.ask import exam
+
+        self.rows = {row["question"]: row for row in rows}
+        self.exam = {one.question: one.expected for one in exam.QUESTIONS}
+
+    def generate(self, messages: Sequence[Message], **options: Any) -> Any:
+        """The reply; `on_text` gets it in one piece."""
+        from libraryfs.ask.prompt import NOT_FOUND
+        from libraryfs.models.protocols import Generation
+
+        shown = messages[-1]["content"]
+        question = shown.rsplit("Question: ", 1)[1].strip()
+        if question in self.exam:
+            text = self.exam[question] or NOT_FOUND
+        else:
+            row = self.rows[question]
+            blocks = re.findall(r'<evidence id="(E\d+)"[^>]*>\n(.*?)\n</evidence>', shown, re.DOTALL)
+            plain = {handle: " ".join(body.casefold().split()) for handle, body in blocks}
+            wanted = [" ".join(one.casefold().split()) for one in row["fragments"]]
+            best = max(plain, key=lambda handle: sum(one in plain[handle] for one in wanted), default=None)
+            knows = best is not None and any(one in plain[best] for one in wanted)
+            text = f"{row['quote']} [{best}]" if knows else NOT_FOUND
+        if options.get("on_text"):
+            options["on_text"](text)
+        return Generation(text, "stop", 0, 0)

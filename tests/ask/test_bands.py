@@ -5,6 +5,7 @@ import pytest
 from libraryfs.ask import bands, choice
 from libraryfs.ask.blocks import blocks
 from libraryfs.ask.candidates import Ranking, rank
+from libraryfs.ask.conflicts import conflicts
 from libraryfs.ask.evidence import Evidence
 from libraryfs.ask.passages import Reading
 from libraryfs.ask.sentences import words
@@ -89,3 +90,26 @@ def test_a_superseded_file_never_wins() -> None:
 def test_a_question_of_two_parts_gets_a_block_for_each(question: str) -> None:
     texts = ("A change is approved by two people.", "The freeze takes three days.", "Tea is at four.")
     assert {one.item.id for one in choice.choose(ranked(question, *texts))} == {"m0", "m1"}
+
+
+@pytest.mark.parametrize(
+    ("texts", "differ"),
+    [
+        (("Backups are kept for ninety days, that is 90.", "Backups are kept for 30 days."), True),
+        (("Backups are kept for 90 days.", "The backups are kept for 90 days in Graz."), False),
+        (("Backups are kept on tape.", "Backups are not kept on tape."), True),
+        (("Backups are kept for 90 days.", "The printer is kept on floor 3."), False),
+    ],
+)
+def test_a_contradiction_is_told(texts: tuple[str, ...], differ: bool) -> None:
+    question = "How long are backups kept?"
+    ranking = ranked(question, *texts)
+    found = conflicts(question, ranking, choice.choose(ranking))
+    assert bool(found) == differ
+    assert all("[1]" in line and "[2]" in line for line in found)
+
+
+def test_what_was_superseded_is_no_contradiction() -> None:
+    texts = ("Backups are kept 90 days.", "Backups are kept 30 days.")
+    ranking = ranked("How long are backups kept?", *texts, superseded={0: 1})
+    assert conflicts("How long are backups kept?", ranking, choice.choose(ranking)) == ()

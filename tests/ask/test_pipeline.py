@@ -90,6 +90,22 @@ def test_of_several_claims_those_that_hold_are_kept(team: Shelf) -> None:
     assert [(claim.supported, len(claim.evidence)) for claim in result.claims] == [(True, 1), (False, 0), (True, 1)]
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "You deploy on Tuesdays. [E1] Backups are kept in Graz. [E2]",
+        "You deploy on Tuesdays [E1]. Backups are kept in Graz [E2].",
+        "- You deploy on Tuesdays. [E1]\n- Backups are kept in Graz. [E2]",
+    ],
+)
+def test_a_handle_after_the_full_stop_is_the_sentences_before_it(team: Shelf, said: str) -> None:
+    result = run(team, question="When do we deploy and where are backups kept?", model=Scripted(said), ground=True)
+    assert [cited.id for cited in result.citations] == ["deploy", "backup"]
+    assert "[E" not in str(result.answer)
+    assert str(result.answer).startswith("- ") == said.startswith("- ")
+    assert ("\n- " in str(result.answer)) == said.startswith("- ")
+
+
 def test_a_handle_that_is_not_there_is_told_and_does_not_erase_the_answer(team: Shelf) -> None:
     result = run(team, model=Scripted("You deploy on Tuesdays [E7], [E1; E99]."))
     assert result.answer is not None

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from libraryfs.ask.fusion import fused, readable
+from libraryfs.ask.fusion import best, fused, readable
 from libraryfs.ask.retrieval import retrieve
 from libraryfs.ingest.importer import import_source
 from libraryfs.library.resolver import Library
@@ -198,6 +198,8 @@ def test_words_in_many_files_rank_what_others_find(shelf: Shelf, monkeypatch: py
     assert (cut.matched, whole.matched) == (3, 31)
     more = keywords.search(shelf.db, "whale narwhal", SearchScope((1,)), 9, lambda ino: True)
     assert len(more.best) == 9, "too few were found without the common word"
+    few = keywords.search(shelf.db, "whale narwhal", SearchScope((1,)), 9, lambda ino: True, enough=1)
+    assert len(few.best) == 3
 
 
 def test_fusion() -> None:
@@ -206,6 +208,17 @@ def test_fusion() -> None:
     assert fused({1: 0.9, 2: 0.7}, {2: 0.1}) == [1, 2], "few of the words weigh next to nothing"
     assert fused({1: 0.9, 2: 0.7}, {2: 0.1}, 0.0) == [2, 1], "unless the cosines cannot be believed"
     assert fused({}, {7: 0.1, 3: 0.1}) == [3, 7]
+
+
+def test_the_first_of_each_leg_is_among_the_best() -> None:
+    cosines = {1: 0.9, 2: 0.5, 3: 0.5, 4: 0.5, 5: 0.1}
+    shares = {2: 0.9, 3: 0.8, 4: 0.8, 5: 0.1}
+    assert best(cosines, shares, 1.0, 2) == [2, 1]
+    assert best(cosines, shares, 0.0, 2) == [2, 3], "the cosines cannot be believed"
+    assert best(cosines, shares, 1.0, 9) == fused(cosines, shares)
+    assert best(cosines, {}, 1.0, 2) == [1, 2]
+    assert best({}, {7: 0.0}, 1.0, 2) == [7]
+    assert best({}, {}, 1.0, 2) == []
 
 
 def test_a_model_that_finds_all_texts_alike_does_not_read_them() -> None:
@@ -260,3 +273,14 @@ def test_a_snapshot_of_schema_1_is_searched_and_indexed_anew_when_it_is_opened_f
         assert search(new, "हिन्दी") == ["hindi"]
     with Snapshot.open(shelf.path) as new:
         assert search(new, "हिन्दी") == ["hindi"]
+
+
+def test_a_word_with_a_digit_is_found_by_all_of_it(shelf: Shelf) -> None:
+    """Names of incidents, tickets and parts differ in their last letters; they were cut to six."""
+    shelf.grant("me", A)
+    for n in range(40):
+        shelf.memory(A, f"t{n}", title="Report", content=f"What came of TICKET{n}, and of обращение{n}.\n")
+    shelf.index()
+    for n in (1, 23):
+        assert ids(shelf.ask(f"Where is ticket{n}?", A, embedder=None))[0] == f"t{n}"
+        assert ids(shelf.ask(f"обращение{n}", A, embedder=None))[0] == f"t{n}"

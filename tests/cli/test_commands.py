@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from libraryfs.cli.options import login_name
 from libraryfs.paths import SECTIONS
+from libraryfs.settings import login_name
 from tests.cli.conftest import Run
 
 Answer = Callable[..., Any]

@@ -1,5 +1,6 @@
 """`doctor`: each thing that can be missing, with its cure."""
 
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -11,6 +12,32 @@ import pytest
 from libraryfs.cli import diagnosis
 from tests.cli.conftest import Run
 from tests.planted import PASSWORD
+
+WITH_MODELS = {"LIBRARYFS_EMBEDDER": "default", "LIBRARYFS_LLM": "default"}
+
+
+@pytest.fixture
+def environment(environment: dict[str, str]) -> dict[str, str]:
+    """Without models, which the doctor runs: they take seconds."""
+    return environment | dict.fromkeys(WITH_MODELS, "none")
+
+
+@pytest.mark.models
+def test_each_model_is_put_to_work(cli: Run) -> None:
+    done = cli("doctor", env=WITH_MODELS)
+    assert done.returncode == 0, done.stderr
+    took = r"in \d+\.\d\d s, loading included; process \d+ has [\d,]+ MB of memory"
+    assert re.search(rf"ok +embedding model: .*checksum right; embeds \(384 dimensions\) {took}", done.stdout)
+    assert re.search(rf"ok +language model: .*checksum right; writes a token {took}", done.stdout)
+
+
+@pytest.mark.models
+def test_a_model_that_does_not_work_is_found_out(cli: Run, tmp_path: Path) -> None:
+    """A file that is there, and begins as it should."""
+    (tmp_path / "cut.gguf").write_bytes(b"GGUF" + bytes(100))
+    done = cli("doctor", env={"LIBRARYFS_LLM": str(tmp_path / "cut.gguf")})
+    assert done.returncode == 0
+    assert re.search(r"optional +language model: .*cut\.gguf; it does not work: .*cannot load it", done.stdout)
 
 
 def test_on_this_machine(cli: Run, answer: Callable[..., Any], notes: Path) -> None:
@@ -106,6 +133,22 @@ def test_a_binding_that_does_not_load(environment: dict[str, str], tmp_path: Pat
     assert done.returncode == 1
     assert "libfuse3.so.3: cannot open" in done.stdout
     assert "libfuse3-dev" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("model", "says", "changes"),
+    [
+        ("default", "too small to write", True),
+        ("none", "no shape can be filled", True),
+        ("http://127.0.0.1:1/v1", "written by the model that is set, if it passes", False),
+    ],
+)
+def test_it_says_what_the_models_can_do(cli: Run, model: str, says: str, changes: bool) -> None:
+    """In words, with the setting that changes it where a better model is to be had."""
+    said = cli("doctor", env={"LIBRARYFS_LLM": model}).stdout
+    line = next(line for line in said.splitlines() if " answers: " in line)
+    assert says in line
+    assert ("LIBRARYFS_LLM" in line) is changes
 
 
 @pytest.mark.parametrize("options", [[], ["--debug"], ["--json"]])

@@ -164,8 +164,9 @@ def test_options_may_stand_before_or_after_the_command(cli: Run, tmp_path: Path,
 
 def test_colours_on_a_terminal_only(cli: Run, environment: dict[str, str], tmp_path: Path) -> None:
     """Escape sequences on a terminal, none in a pipe, none with NO_COLOR."""
+    environment |= {"LIBRARYFS_EMBEDDER": "none", "LIBRARYFS_LLM": "none"}
     assert "\x1b[" in on_a_terminal(["doctor"], environment, tmp_path)
-    assert "\x1b[" not in cli("doctor").stdout
+    assert "\x1b[" not in cli("doctor", env=environment).stdout
     assert "\x1b[" not in on_a_terminal(["doctor"], environment | {"NO_COLOR": "1"}, tmp_path)
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from libraryfs.cli.mount_helper import is_mount_call
-from libraryfs.cli.options import login_name
+from libraryfs.settings import login_name
 from tests.cli.conftest import Run
 
 BIN = Path(sys.executable).parent

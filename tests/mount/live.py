@@ -16,6 +16,7 @@ from libraryfs.errors import LibraryError
 from libraryfs.mount import serving
 from libraryfs.mount.daemon import serve
 from libraryfs.mount.kinds import control_kinds
+from libraryfs.mount.operations import Operations
 from libraryfs.mount.options import MountOptions
 from libraryfs.mount.requests import RequestLog
 from tests import planted
@@ -54,12 +55,20 @@ class FaultyLog(RequestLog):
             raise ZeroDivisionError(f"injected in {name}")
 
 
+def _too_old(_: object) -> None:
+    """What pyfuse3 does at the kernel's first message where FUSE has no READDIRPLUS."""
+    raise RuntimeError("Kernel too old, pyfuse3 requires kernel 3.9 or newer!")
+
+
 def _daemon(options: MountOptions, environment: dict[str, str], fault: Path | None) -> None:
     """The daemon's process, forked from one that has imported everything and has nothing open."""
     os.environ.update(environment)
     if "SLOW_LOG" in environment:
         slow = SlowControl(Path(environment["SLOW_LOG"]))
         vars(serving)["control_kinds"] = lambda point: (*control_kinds(point), slow)
+    if "WITHOUT_READDIRPLUS" in environment:
+        assert callable(Operations.init)
+        setattr(Operations, "init", _too_old)  # noqa: B010 - mypy forbids the assignment
     try:
         serve(options, requests=None if fault is None else FaultyLog(fault))
     except LibraryError as error:
@@ -101,12 +110,14 @@ class Live:
             **options,
         )
 
-    def start(self) -> None:
+    def start(self, *, serves: bool = True) -> None:
         """Mounts; returns when it serves. Raises AssertionError with what the daemon said when it does not."""
         with suppress(FileExistsError):  # a dead mount is there, and cannot be asked
             os.mkdir(self.point)
         self.process = _FORKS.Process(target=_daemon, args=(self._options, self._environment, self._fault), daemon=True)
         self.process.start()
+        if not serves:
+            return
         until(lambda: self._serves() or not self.process.is_alive())
         if not self.process.is_alive():
             raise AssertionError(self.log_file.read_text())

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import stat
 import subprocess
 import sys
 import time
@@ -15,7 +16,7 @@ from libraryfs.errors import LibraryError
 from libraryfs.mount.daemon import MountOptions, serve, umount
 from libraryfs.store.snapshot import SCHEMA_VERSION
 from tests.mount.conftest import Mounted
-from tests.mount.live import is_mounted, until
+from tests.mount.live import Live, is_mounted, until
 from tests.store.build import Builder
 
 
@@ -156,6 +157,32 @@ def test_background_that_fails(snapshot: Path, tmp_path: Path) -> None:
     message = refusal(snapshot, point, fuse_options=("fsname=ü",), log_file=tmp_path / "log")
     assert "ASCII" in message
     assert os.listdir(point) == []
+
+
+def test_a_kernel_without_readdirplus(snapshot: Path, tmp_path: Path) -> None:
+    """As in gVisor: one line that says so, and what works instead; nothing stays mounted."""
+    live = Live(snapshot, tmp_path / "point", environment={"WITHOUT_READDIRPLUS": "1"})
+    live.start(serves=False)
+    live.process.join(20)
+    assert live.log_file.read_text().splitlines()[-1] == (
+        f"refused: {live.point}: cannot be mounted: FUSE has no READDIRPLUS here, as in gVisor's sandbox and in kernels"
+        " before 3.9; 'libraryfs ask', 'tree', 'drilldown' and 'export' work without a mount"
+    )
+    assert not is_mounted(live.point)
+
+
+def test_files_are_made_for_their_owner(snapshot: Path, tmp_path: Path) -> None:
+    """The snapshot, its journal while it is open, and the log, whatever the umask allows."""
+    was = os.umask(0)
+    try:
+        with Live(snapshot, tmp_path / "point") as live:
+            assert stat.S_IMODE(live.log_file.stat().st_mode) == 0o600
+        with Builder(tmp_path / "new.db").snapshot:
+            made = sorted(tmp_path.glob("new.db*"))
+            assert [path.name for path in made] == ["new.db", "new.db-shm", "new.db-wal"]
+            assert {stat.S_IMODE(path.stat().st_mode) for path in made} == {0o600}
+    finally:
+        os.umask(was)
 
 
 def test_relative_paths_and_links(snapshot: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

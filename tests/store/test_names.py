@@ -1,8 +1,14 @@
+import unicodedata
+from pathlib import Path
+
+import pytest
+import regex
 from hypothesis import given
 from hypothesis import strategies as st
 
 from libraryfs.paths import CONTROL_NAMES, MAX_SEGMENT_BYTES, SECTIONS
 from libraryfs.store import inodes, names
+from tests.store.build import Builder
 
 RAW = st.binary(max_size=300)
 ANY_TEXT = st.text(st.characters(codec=None, exclude_categories=[]), max_size=120)
@@ -87,3 +93,54 @@ def test_inode_numbers_fit_and_avoid_the_fixed_ones(namespace: str, store: str, 
 def test_sections_are_numbered_in_listing_order() -> None:
     numbers = [inodes.section_ino("/ring/dev", section) for section in SECTIONS]
     assert numbers == sorted(set(numbers))
+
+
+@pytest.mark.parametrize(
+    ("title", "name"),
+    [
+        ("हिन्दी दस्तावेज", "हिन्दी-दस्तावेज"),
+        ("कि", "कि"),
+        ("की", "की"),
+        ("ภาษาไทย ที่นี่", "ภาษาไทย-ที่นี่"),
+        ("বাংলা", "বাংলা"),
+        ("ខ្មែរ", "ខ្មែរ"),
+        ("မြန်မာ", "မြန်မာ"),
+        ("நிர்வாகி", "நிர்வாகி"),
+        ("שָׁלוֹם", "שָׁלוֹם"),
+        ("می‌خواهم", "می‌خواهم"),
+        ("İstanbul", "istanbul"),
+        ("Cafe\u0301 & Bar", "café-bar"),
+        ("q\u0307 x", "q\u0307-x"),
+        ("❤️ love 👩\u200d🚀 1️⃣", "love-1\u20e3"),
+        ("\u0301 \u200d", "untitled"),
+        ("_Über_ uns²", "über_-uns2"),
+    ],
+)
+def test_vowel_signs_and_accents_stay_with_their_letters(title: str, name: str) -> None:
+    assert names.slug(title).decode() == unicodedata.normalize("NFC", name)
+
+
+@given(st.text(alphabet=st.sampled_from("कखि्ीाเท่ี้aé\u0301👩🏽\u200d🚀한글-. "), max_size=200), st.integers(1, 255))
+def test_a_cut_keeps_what_a_reader_sees_as_one_character(text: str, size: int) -> None:
+    """The part is a number of whole grapheme clusters, as many as fit; or one that is longer than a name, cut."""
+    part = names.cut_name(text.encode(), size).decode()
+    assert text.startswith(part)
+    assert len(part.encode()) <= size
+    clusters = regex.findall(r"\X", text)
+    if clusters and len(clusters[0].encode()) <= size:
+        fitting = [count for count in range(len(clusters) + 1) if len("".join(clusters[:count]).encode()) <= size]
+        assert part == "".join(clusters[: fitting[-1]])
+
+
+def test_names_that_were_given_are_kept(tmp_path: Path) -> None:
+    """Also those that lost their vowel signs when they were given."""
+    builder = Builder(tmp_path / "library.db")
+    builder.memory("/ring/dev", "m1", title="की", content="a")
+    with builder.snapshot.transaction() as db:
+        db.execute("UPDATE entries SET name = ? WHERE name = ?", ("क.md".encode(), "की.md".encode()))
+        assert db.changes() == 1
+    builder.memory("/ring/dev", "m1", title="की", content="b")
+    builder.memory("/ring/dev", "m2", title="की", content="c")
+    names_now = {bytes(name) for (name,) in builder.db.execute("SELECT name FROM entries WHERE size = 1")}
+    assert names_now == {"क.md".encode(), "की.md".encode()}
+    builder.snapshot.close()

@@ -9,6 +9,7 @@ from libraryfs import rows
 from libraryfs.store import artifacts, changes, check, edges, entries, inodes, memory, namespaces, workspace
 from libraryfs.store.changes import Op
 from libraryfs.store.outcome import Outcome
+from libraryfs.store.snapshot import Snapshot
 from tests.store.build import Builder
 
 
@@ -203,3 +204,27 @@ def test_a_charters_folder_has_the_charters_time_in_every_rebuilt_snapshot(build
     folder = entries.get(build.db, inodes.section_ino("/ring/dev", "charter"))
     assert folder is not None
     assert folder.mtime_ns == rows.to_nanoseconds("2020-01-01")
+
+
+def test_a_folders_ctime_is_never_behind_its_mtime(build: Builder) -> None:
+    """Whatever comes into it, goes out of it, or moves."""
+    build.item("/ring/dev", "f", name="folder", folder=True)
+    build.item("/ring/dev", "w", "f", name="item")
+    build.item("/ring/dev", "w", name="item")
+    build.memory("/ring/dev", "c1", "charter")
+    build.memory("/ring/dev", "c2", "charter")
+    build.artifact("/ring/dev", "a", "x/y")
+    with build.snapshot.transaction():
+        workspace.delete(build.db, build.entry(workspace, "/ring/dev", "w").ino)
+    folders = "SELECT count(*) FROM entries WHERE kind <= 4"
+    assert build.db.execute(f"{folders} AND mtime_ns > 0").get > 3
+    assert build.db.execute(f"{folders} AND ctime_ns < mtime_ns").get == 0
+
+
+def test_an_earlier_snapshots_folders_get_their_ctime(build: Builder) -> None:
+    build.item("/ring/dev", "w", name="item")
+    build.db.execute("UPDATE entries SET ctime_ns = 0 WHERE kind <= 4")
+    build.db.execute("DELETE FROM settings WHERE key = 'schema'")
+    build.snapshot.close()
+    with Snapshot.open(build.path, write=True) as build.snapshot:
+        assert build.db.execute("SELECT count(*) FROM entries WHERE ctime_ns < mtime_ns").get == 0
