@@ -34,7 +34,7 @@ from libraryfs.models.cancel import Cancel
 from libraryfs.models.protocols import Embedder, Vectors
 from libraryfs.rows import MemoryRow
 from libraryfs.settings import settings
-from libraryfs.store import access, bodies, edges, memory, namespaces, texts, vectors
+from libraryfs.store import access, bodies, edges, keywords, memory, namespaces, texts, vectors
 from libraryfs.store.snapshot import Snapshot
 
 SETS = (
@@ -195,6 +195,11 @@ def superseded(library: Library, embedder: Embedder) -> None:
     )
 
 
+def prose(chance: np.random.Generator, words: int = 60) -> str:
+    """Made-up words, a few of them very often, as in texts (Zipf)."""
+    return " ".join(f"w{number}" for number in chance.zipf(1.15, words) % 50_000)
+
+
 def times(embedder: Embedder, count: int, folder: Path) -> None:
     """Retrieval over `count` memories beside one embedding and one raw query of sqlite-vec: medians of 15, by turns."""
     chance = np.random.default_rng(7)
@@ -211,8 +216,9 @@ def times(embedder: Embedder, count: int, folder: Path) -> None:
         access.grant(db, ME, ring)
         for number in range(count):
             row = MemoryRow(namespace=ring.path, id=f"m{number}", memory_type="decision", title=f"Memory {number}")
-            memory.upsert(db, ring, row, bodies.of_bytes(b"Text of a memory."), None, 1)
-        for ino, vector in zip(vectors.queued(db, -1, count), made, strict=True):
+            memory.upsert(db, ring, row, bodies.of_bytes(f"Text of a memory. {prose(chance)}".encode()), None, 1)
+        keywords.index_queued(db)
+        for (ino, _), vector in zip(vectors.queued(db, -1, count), made, strict=True):
             vectors.put(db, ino, b"", 1, texts.TextState.TEXT, [vectors.Passage(0, 17, vector.tobytes())])
         raw.executemany(
             "INSERT INTO v (rowid, embedding) VALUES (?, ?)", ((i + 1, one.tobytes()) for i, one in enumerate(made))
@@ -221,7 +227,7 @@ def times(embedder: Embedder, count: int, folder: Path) -> None:
     whole, section = library.resolve("/ring/big"), library.resolve("/ring/big/decisions")
     taken: dict[str, list[float]] = {"ring": [], "section": [], "raw": [], "embedding alone": []}
     for number in range(16):
-        question = f"How is memory number {number} kept?"
+        question = f"How is memory number {number} kept with {prose(chance, 3)}?"
         began = time.perf_counter()
         vector = embedder.embed([question], Cancel())[0].tobytes()
         middle = time.perf_counter()
