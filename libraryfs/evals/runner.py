@@ -94,7 +94,7 @@ def _answers() -> Iterator[Answers | None]:
 
 def _check_baseline(snapshot: Snapshot, loaded: Loaded, pin: str | None) -> None:
     if pin not in (None, THIS) and store.find(snapshot.db, loaded.item.ino, int(pin)) is None:
-        kept = ", ".join(str(run.id) for run in store.every(snapshot.db, loaded.item.ino)) or "none"
+        kept = ", ".join(str(run.number) for run in store.every(snapshot.db, loaded.item.ino)) or "none"
         raise InvalidRequest(f"baseline: no run {pin} of {loaded.path} is kept; there are: {kept}")
 
 

@@ -14,6 +14,7 @@ from libraryfs.errors import ModelCrashed
 from libraryfs.models.cancel import Cancel
 from libraryfs.models.local import LocalEmbedder
 from tests.conftest import workers
+from tests.models.conftest import eventually
 
 pytestmark = [pytest.mark.models, pytest.mark.slow]
 
@@ -24,20 +25,23 @@ TEXTS = ["We deploy on Tuesdays.", "Backups are kept for ninety days.", "A ring 
 def test_worker(embedder: LocalEmbedder) -> None:
     """Each call gives the right vectors, or says that the worker died; the next one starts another."""
     right = embedder.embed(TEXTS, Cancel())
-    stop, answered, crashed = threading.Event(), threading.Event(), list[str]()
+    stop, answered, crashed = threading.Event(), list[float](), list[str]()
 
     def kill() -> None:
-        killed = 0
+        killed = seen = 0
         chance = random.Random()
-        while killed < KILLS:
-            answered.wait(60)  # one that dies twice before it answers is left alone for a while
-            answered.clear()
-            time.sleep(chance.uniform(0, 0.8))
-            for pid in workers():
-                with suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
-                    killed += 1
-        stop.set()
+        try:
+            while killed < KILLS:
+                # One that dies twice before it answers is left alone for a while. The first may be of before the kill.
+                assert eventually(lambda seen=seen: len(answered) > seen + 1, 120)  # type: ignore[misc]
+                time.sleep(chance.uniform(0, 0.8))
+                for pid in workers():
+                    with suppress(ProcessLookupError):
+                        os.kill(pid, signal.SIGKILL)
+                        killed += 1
+                seen = len(answered)
+        finally:
+            stop.set()
 
     killer = threading.Thread(target=kill)
     killer.start()
@@ -45,7 +49,7 @@ def test_worker(embedder: LocalEmbedder) -> None:
         while not stop.is_set():
             try:
                 assert np.allclose(embedder.embed(TEXTS, Cancel()), right, atol=1e-4)
-                answered.set()
+                answered.append(time.monotonic())
             except ModelCrashed as error:
                 crashed.append(str(error))
     finally:
