@@ -130,6 +130,7 @@ def main(data: Path, count: int, turns: int, threads: int) -> None:
     for _ in range(turns):
         found["plain"].append(timed(plain, lambda: {None}))
         for name, embedder in ways.items():
+            embedder.embed(["warm"], Cancel())  # a worker that was idle has ended
             own: set[int | None] = {None, embedder.process}
             found[name].append(timed(lambda e=embedder: e.embed(texts, Cancel()), lambda o=own: o))  # type: ignore[misc]
     flags = sorted(scheduling.processor_flags() & {"avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_bf16"})
