@@ -38,7 +38,7 @@ class Draft(NamedTuple):
 
 
 def quoted(chosen: Sequence[Candidate], sentence: Answering | None, replaced: Sequence[Candidate], say: Say) -> Draft:
-    """The chosen blocks, verbatim. A sentence that answers and stands inside the first, a paragraph, is put before it.
+    """The chosen blocks, verbatim. The sentence that answers is put first, if it stands inside running text.
 
     `replaced` are blocks of superseded files that what is chosen replaces: cited, not shown.
     """
@@ -46,7 +46,7 @@ def quoted(chosen: Sequence[Candidate], sentence: Answering | None, replaced: Se
         return Draft(None, "none")
     texts = [one.text for one in chosen]
     if sentence is not None and _is_put_first(chosen[0], sentence):
-        texts.insert(0, sentence.text)
+        texts.insert(0, " ".join(sentence.text.split()))
     text = "\n\n".join(texts)
     say(text)
     cited = [grounding.cite(one) for one in chosen]
@@ -56,7 +56,11 @@ def quoted(chosen: Sequence[Candidate], sentence: Answering | None, replaced: Se
 
 
 def _is_put_first(first: Candidate, sentence: Answering) -> bool:
-    return first.block.kind == "paragraph" and first.source[first.block.start : sentence.start].strip() != ""
+    """Whether it stands in running text, after something else."""
+    start, end = first.block.spans(first.source)[0]
+    if first.block.kind != "paragraph":
+        start, end = first.block.lead or (0, 0)
+    return start < sentence.start < end and first.source[start : sentence.start].strip() != ""
 
 
 def written(

@@ -21,7 +21,7 @@ BY_WORDS: Final[dict[str, float]] = {"constant": -0.8, "read": 2.97}
 constant is such that few answerable questions are refused."""
 ANSWER: Final = 0.62
 """Blocks that hold the answer with this probability or more are the answer."""
-NEAREST: Final = 0.18
+NEAREST: Final = 0.12
 """Less probable ones are shown as the nearest; under this, nothing is."""
 HEADED: Final = 0.99
 """Title and headings that cover so much of the question hold it."""

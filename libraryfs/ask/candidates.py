@@ -54,7 +54,7 @@ class Candidate(NamedTuple):
     all: float
     """Coverage by those of title and headings too."""
     headed: float
-    """Coverage by the headings alone."""
+    """Coverage by the title or the nearest heading alone."""
     chunk: float
     cosine: float | None
     score: float
@@ -83,8 +83,8 @@ def weigh(question: str, readings: Sequence[Reading]) -> tuple[list[Candidate], 
 
 
 def _headed(weights: dict[str, float], title: str, block: Block) -> float:
-    """Coverage by the nearest heading, or by the title where the block has none."""
-    return lexicon.coverage(weights, set(lexicon.terms(block.headings[-1] if block.headings else title)))
+    """Coverage by the title or by the nearest heading, the better."""
+    return max(lexicon.coverage(weights, set(lexicon.terms(one))) for one in (title, *block.headings[-1:]))
 
 
 class Ranking(NamedTuple):

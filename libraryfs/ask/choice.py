@@ -1,6 +1,6 @@
 """Ranked blocks → those that are shown: a few, of few words, each saying something that the others do not."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from libraryfs.ask import terms as lexicon
@@ -16,8 +16,8 @@ MAX_WORDS: Final = 160
 """Of all blocks together."""
 LEAST_WORDS: Final = 25
 """Where all others are too long, the best of them is cut to what room is left, if that is this much."""
-MARGIN: Final = 0.3
-"""A block that is this much worse than the best one is left out, whatever room is left."""
+LEAST_SHARE: Final = 0.75
+"""A block with less than this share of the best one's score is left out, whatever room is left."""
 W_NEW: Final = 0.1
 """What the question's terms weigh that a block has, with its headings, and those chosen before it have not."""
 SENTENCE_WORDS: Final = 40
@@ -43,8 +43,8 @@ def choose(ranking: Ranking, most: int = MAX_BLOCKS, room: int = MAX_WORDS) -> l
     said: set[str] = set()
     held: set[str] = set()
     too_long: list[Candidate] = []
-    left = list(_current_only(ranking.candidates))
-    least = left[0].score - MARGIN if left else 0.0
+    left = _current_only(ranking.candidates)
+    least = left[0].score * LEAST_SHARE if left else 0.0
     while left and len(chosen) < most:
         best = max(left, key=lambda one: one.score + W_NEW * _new(one, held, ranking.weights))
         left.remove(best)
@@ -70,17 +70,26 @@ def replaced(ranking: Ranking, chosen: Sequence[Candidate]) -> list[Candidate]:
     found: dict[str, Candidate] = {}
     for one in ranking.candidates:
         successor = one.item.superseded_by
-        if successor is not None and successor in newer and one.score > newer[successor]:
+        if successor is not None and successor in newer and one.score >= newer[successor]:
             found.setdefault(one.item.id, one)
     return list(found.values())
 
 
-def _current_only(candidates: Sequence[Candidate]) -> Iterator[Candidate]:
-    """The candidates, but of superseded files whose successor is among them none."""
+def _current_only(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """The candidates without those of superseded files whose successor is among them: its best block takes their place.
+
+    That block has the score of the best that it replaces, if that is higher: it is what was asked for, as it is now.
+    """
     there = {one.item.id for one in candidates}
+    lifted: dict[str, float] = {}
+    for one in candidates:
+        if one.item.superseded_by in there:
+            lifted[one.item.superseded_by] = max(one.score, lifted.get(one.item.superseded_by, one.score))
+    found = []
     for one in candidates:
         if one.item.superseded_by not in there:
-            yield one
+            found.append(one._replace(score=max(one.score, lifted.pop(one.item.id, one.score))))
+    return sorted(found, key=lambda one: -one.score)
 
 
 def _terms(candidate: Candidate) -> set[str]:

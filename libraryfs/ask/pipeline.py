@@ -3,9 +3,7 @@
 import time
 from collections.abc import Callable, Iterator, Sequence, Sized
 from contextlib import contextmanager
-from typing import Any, Final, Literal, NamedTuple, TypeVar
-
-from pydantic import JsonValue
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeVar
 
 from libraryfs.ask import answer, bands, candidates, choice, conflicts, exam, grounding, passages, prompt
 from libraryfs.ask.answer import Draft
@@ -15,12 +13,9 @@ from libraryfs.ask.result import (
     NEAREST,
     NOT_IN_LIBRARY,
     AskResult,
-    Citation,
-    Claim,
     Event,
     EvidenceFound,
     Failure,
-    Grounding,
     TextPiece,
     Trace,
 )
@@ -29,6 +24,9 @@ from libraryfs.errors import DeadlineExceeded, ModelError
 from libraryfs.library.resolver import Library
 from libraryfs.models.cancel import Cancel, within
 from libraryfs.models.protocols import Embedder, LanguageModel
+
+if TYPE_CHECKING:
+    from libraryfs.ask.shaped import Shaped
 
 Made = TypeVar("Made")
 
@@ -276,23 +274,32 @@ class _Ask:
             claims=draft.claims if self.request.ground else None,
             by=draft.by,
             sentence=draft.sentence,
-            differ=conflicts.conflicts(self.request.question, self.ranking, self.chosen) if draft.by == "quote" else (),
+            conflicts=self._conflicts() if draft.by == "quote" else None,
         )
+
+    def _conflicts(self) -> tuple[str, ...] | None:
+        return conflicts.conflicts(self.request.question, self.ranking, self.chosen) or None
 
     def _shaped(self, schema: dict[str, Any]) -> AskResult:
         from libraryfs.ask import shaped  # jsonschema is loaded by those that use it
 
         model = self.models.language_model
+        read = self._passages()
+        if model is None or (model.supports_likelihoods and self._writer() is None):
+            with self._timed("extract"):
+                found = shaped.extracted(self.request.question, read, schema, self.cancel)
+            if found is not None:
+                return self._shaped_as(found)
         if model is None:
             return self._failed(
                 "LIBRARY_MODEL_UNAVAILABLE",
-                "a shaped answer needs a language model, and none is set: set LIBRARYFS_LLM",
+                "the files do not state it in this shape, and no language model is set to put it so: set LIBRARYFS_LLM",
             )
         sentence = None if self.sentence is None else " ".join(self.sentence.text.split())
         try:
             with self._timed("generate"):
                 self._ready(model)
-                made = shaped.answer(model, self.request.question, self._passages(), sentence, schema, self.cancel)
+                made = shaped.answer(model, self.request.question, read, sentence, schema, self.cancel)
         except DeadlineExceeded:
             raise
         except ModelError as error:
@@ -308,7 +315,10 @@ class _Ask:
                 SHAPE_FAILED, f"after {made.attempts} attempts the answer is not of this shape: {wrong}"
             )
         if made.quoted:
-            self.notes.append("a text of the model that is not in the evidence gave way to the best sentence, quoted")
+            self.notes.append("what the model said that is not in the evidence gave way to what the evidence states")
+        return self._shaped_as(made)
+
+    def _shaped_as(self, made: "Shaped") -> AskResult:
         held = all(claim.supported for claim in made.claims)
         return self._result(
             answer=made.value,
@@ -334,22 +344,8 @@ class _Ask:
             claims=(draft.claims if draft else ()) if self.request.ground else None,
         )
 
-    def _result(
-        self,
-        *,
-        grounding: Grounding,
-        answer: JsonValue = None,
-        by: Literal["model", "quote", "none"] = "none",
-        message: str | None = None,
-        error: Failure | None = None,
-        citations: tuple[Citation, ...] = (),
-        rejected_citations: tuple[str, ...] = (),
-        claims: tuple[Claim, ...] | None = None,
-        truncated: bool = False,
-        sentence: str | None = None,
-        differ: tuple[str, ...] = (),
-        nearest: tuple[Citation, ...] | None = None,
-    ) -> AskResult:
+    def _result(self, *, by: Literal["model", "quote", "none"] = "none", **fields: Any) -> AskResult:
+        """The result with these fields, and what is the same for all."""
         trace = Trace(
             steps=self.steps,
             models={
@@ -366,20 +362,10 @@ class _Ask:
         )
         return AskResult(
             question=self.request.question,
-            answer=answer,
-            grounding=grounding,
-            message=message,
-            sentence=sentence,
             confidence=round(self.outlook.probability, 3) if self.outlook.figures else None,
-            nearest=nearest,
-            conflicts=differ or None,
-            citations=citations,
             evidence=self.found.evidence,
-            truncated=truncated,
-            rejected_citations=rejected_citations,
-            claims=claims,
-            error=error,
             trace=trace,
+            **fields,
         )
 
     def _name(self, model: Embedder | LanguageModel | None) -> str | None:

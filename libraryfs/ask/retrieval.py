@@ -31,8 +31,8 @@ MAX_GRAPH: Final = 50
 """Items over edges, at most."""
 NEAR_CHUNKS: Final = 8
 """Chunks of each file that are told as near."""
-LEG: Final = 50
-"""Items of each leg that hybrid retrieval fuses."""
+LEG: Final = 25
+"""Items of each leg that hybrid retrieval fuses, at most."""
 BACKGROUND: Final = 32
 """Files that have only the question's commonest words, or none: how near these are says whether the model reads."""
 
@@ -193,8 +193,8 @@ class _Run:
             self.degraded.append(f"files not indexed for keywords yet: {count} ('libraryfs embed' does it)")
 
     def _hybrid(self, scope: SearchScope, vector: bytes) -> list[_Hit]:
-        near = {one.ino: one for one in vectors.nearest(self.db, vector, scope, LEG, self.reachable)}
-        found = keywords.search(self.db, self.question, scope, LEG, self.reachable)
+        near = {one.ino: one for one in vectors.nearest(self.db, vector, scope, LEG, self.reachable, enough=NEAREST)}
+        found = keywords.search(self.db, self.question, scope, LEG, self.reachable, enough=1)
         by_words = [one.ino for one in found.best if one.ino not in near]
         measured = {**vectors.similarities(self.db, vector, by_words), **near}
         reads = self._reads(scope, vector, measured, found)

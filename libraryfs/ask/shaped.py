@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 
 from pydantic import JsonValue
 
-from libraryfs.ask import grounding, prompt, shape
+from libraryfs.ask import extract, grounding, prompt, shape
 from libraryfs.ask.passages import Passage
 from libraryfs.ask.result import Citation, Claim
 from libraryfs.models.cancel import Cancel
@@ -14,6 +14,8 @@ from libraryfs.models.protocols import LanguageModel
 
 ATTEMPTS: Final = 2
 MAX_TOKENS: Final = 1024
+EXTRACTED_FROM: Final = 6
+"""Of the passages, the first ones, from which values are taken."""
 
 
 class Shaped(NamedTuple):
@@ -57,8 +59,46 @@ def answer(
         best = made if best is None or _held(made) >= _held(best) else best
     if best is None:
         return Shaped(None, tuple(errors), ATTEMPTS)
-    quoted = _quoting(best, schema, question, passages, sentence, cancel)
+    quoted = _filled(best, schema, question, passages, cancel)
+    quoted = quoted or _quoting(best, schema, question, passages, sentence, cancel)
     return (quoted or best)._replace(attempts=ATTEMPTS, left_out=best.left_out)
+
+
+def _filled(
+    made: Shaped, schema: dict[str, Any], question: str, passages: Sequence[Passage], cancel: Cancel
+) -> Shaped | None:
+    """The value with what the passages state, or null, for each property that they do not hold as the model has it."""
+    if not isinstance(made.value, dict) or "properties" not in schema:
+        return None
+    said = shape.said(schema, made.value)
+    wrong = {at.split("/")[1] for (at, _), claim in zip(said, made.claims, strict=True) if not claim.supported}
+    stated, _ = extract.extract(schema, question, passages[:EXTRACTED_FROM])
+    assert isinstance(stated, dict)
+    value = {name: stated.get(name) if name in wrong else one for name, one in made.value.items()}
+    if shape.errors(schema, value, cancel):
+        return None
+    checked = _checked(value, schema, question, passages)
+    return checked._replace(quoted=True) if all(claim.supported for claim in checked.claims) else None
+
+
+def extracted(question: str, passages: Sequence[Passage], schema: dict[str, Any], cancel: Cancel) -> Shaped | None:
+    """The value as far as the passages state it, each part with its citation, null elsewhere; no model.
+
+    None where they state nothing that is asked for, or the schema takes no null where they do not.
+    """
+    value, found = extract.extract(schema, question, passages[:EXTRACTED_FROM])
+    stated = [one for one in found if one.passage is not None]
+    if isinstance(value, dict) and shape.errors(schema, value, cancel):
+        value = {name: one for name, one in value.items() if one is not None}
+    if not stated or shape.errors(schema, value, cancel):
+        return None
+    claims, citations = [], []
+    for one in stated:
+        cited = grounding.citation(passages[one.passage or 0], one.first, one.last)
+        said = one.value if isinstance(one.value, str) else json.dumps(one.value, ensure_ascii=False)
+        claims.append(grounding.claim(said, cited))
+        citations.append(cited)
+    return Shaped(value, (), 0, tuple(claims), tuple(dict.fromkeys(citations)), quoted=True)
 
 
 def _quoting(

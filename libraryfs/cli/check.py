@@ -7,6 +7,7 @@ import click
 
 from libraryfs.cli.options import common_of, json_option, logging_options, snapshot_option
 from libraryfs.cli.output import bad, count, good, print_json, progress_bar
+from libraryfs.ingest.audit import audit
 from libraryfs.paths import shown
 from libraryfs.store.check import check
 
@@ -17,7 +18,8 @@ Example:
 \b
 Exit code 1 when anything was found: workspace cycles and orphans, more than one charter in a ring,
 names that had to be changed to be file names, edges that lead nowhere, damaged rows, content that is
-missing or not what was stored, a damaged file.
+missing or not what was stored, a damaged file, lines that look like a key or a password, texts in no
+coding that is known. --fast reads no content.
 """
 
 
@@ -33,6 +35,8 @@ def command(context: click.Context, fast: bool) -> int:
     common.start_logging()
     with common.open() as snapshot, progress_bar(not common.json) as report:
         problems = list(check(snapshot.db, fast=fast, report=partial(report, "check")))
+        if not fast and not any(problem.kind.startswith("damaged") for problem in problems):
+            problems += audit(snapshot.db, partial(report, "read"))
     if common.json:
         print_json({"ok": not problems, "problems": [problem._asdict() for problem in problems]})
         return 1 if problems else 0

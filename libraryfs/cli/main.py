@@ -24,7 +24,11 @@ BUG: Final = 3
 INTERRUPTED: Final = 130
 
 COMMANDS: Final = {
+    "init": ("init", "Make a library of a folder: look around, import, embed, mount."),
+    "status": ("status", "Say what is mounted, how fresh it is, with which models."),
     "import": ("import_", "Bring a folder of documents, or rows, into the snapshot."),
+    "sync": ("sync", "Bring what was imported in step with its sources."),
+    "sources": ("sources", "List what was imported, and from where."),
     "embed": ("embed", "Make the search vectors that are missing."),
     "export": ("export", "Write the snapshot as rows, the lossless form."),
     "ask": ("ask", "Answer a question from the library, with citations."),
@@ -70,6 +74,7 @@ Exit codes:
 
 \b
 Start:
+  libraryfs init                        in any folder
   libraryfs import notes/ --ring dev
   libraryfs mount ~/library
 """

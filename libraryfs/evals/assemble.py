@@ -49,10 +49,10 @@ def failed(loaded: Loaded, at: str, error: str, questions: tuple[QuestionReport,
 
 
 def completed(
-    finished: Finished, item: Item, kept: list[RunRecord], run_id: int | None, baseline: RunRecord | None
+    finished: Finished, item: Item, kept: list[RunRecord], number: int | None, baseline: RunRecord | None
 ) -> EvalReport:
     """The report, against the rate that `item` holds, the runs `kept`, and the pinned `baseline`."""
-    loaded, record = finished.loaded, finished.record.model_copy(update={"run": run_id})
+    loaded, record = finished.loaded, finished.record.model_copy(update={"run": number})
     before = history.previous(item, kept)
     against = compare(before, record) if before is not None else None
     pinned = compare(baseline, record) if baseline is not None else None
@@ -68,7 +68,7 @@ def completed(
         ring=loaded.ring,
         item_id=loaded.item.id,
         path=loaded.path,
-        run=run_id,
+        run=number,
         at=record.at,
         passed=record.passed,
         total=record.total,

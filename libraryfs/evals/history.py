@@ -89,7 +89,7 @@ def _record(db: "apsw.Connection", run: store.Run, known: dict[tuple[str, str], 
             verdict = verdict.model_copy(update={"observed": observed})
         verdicts.append(verdict)
     return RunRecord(
-        run=run.id,
+        run=run.number,
         at=iso(run.at_ns),
         passed=run.passed,
         total=run.total,

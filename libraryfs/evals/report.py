@@ -103,7 +103,7 @@ class SelfTest(_Frozen):
 
 
 class Trace(_Frozen):
-    """What the run used and did. All that is time is under `milliseconds`, and in the report's `at`."""
+    """What the run used and did. All that is time is under `…milliseconds`, and in the report's `at`."""
 
     models: dict[str, str] = {}
     prompt: str = ""
@@ -115,6 +115,7 @@ class Trace(_Frozen):
     rulings_kept: int = Field(0, description="rulings taken from the cache")
     degraded: tuple[str, ...] = ()
     milliseconds: dict[str, float] = {}
+    question_milliseconds: tuple[float, ...] = Field((), description="of each question that was asked, with repeats")
 
 
 class EvalReport(_Frozen):

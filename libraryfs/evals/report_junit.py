@@ -16,7 +16,9 @@ def junit(report: EvalReport, fail_on: FailOn = "regression") -> bytes:
     for name, value in _properties(report).items():
         if value is not None:
             suite.add_property(name, _xml(str(value).lower() if isinstance(value, bool) else str(value)))
-    suite.add_testcases([_case(report, question) for question in report.questions])  # at once: each adding counts all
+    spent = report.trace.question_milliseconds  # shorter where the run failed on the way
+    cases = [_case(report, one, spent[at] if at < len(spent) else 0.0) for at, one in enumerate(report.questions)]
+    suite.add_testcases(cases)  # at once: each adding counts all
     xml.add_testsuite(suite)
     xml.add_testsuite(_whole(report, fail_on))
     xml.update_statistics()  # type: ignore[no-untyped-call]
@@ -39,8 +41,8 @@ def _properties(report: EvalReport) -> dict[str, Any]:
     }
 
 
-def _case(report: EvalReport, question: QuestionReport) -> TestCase:
-    case = TestCase(_xml(question.question), classname=_xml(report.path))
+def _case(report: EvalReport, question: QuestionReport, milliseconds: float) -> TestCase:
+    case = TestCase(_xml(question.question), classname=_xml(report.path), time=round(milliseconds / 1000, 6))
     missing = [fragment.fragment for fragment in question.fragments if fragment.matched is not True]
     if question.outcome == "failed":
         failure = Failure(_xml("not said: " + "; ".join(missing)), f"{question.miss} miss")

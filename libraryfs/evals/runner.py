@@ -94,7 +94,7 @@ def _answers() -> Iterator[Answers | None]:
 
 def _check_baseline(snapshot: Snapshot, loaded: Loaded, pin: str | None) -> None:
     if pin not in (None, THIS) and store.find(snapshot.db, loaded.item.ino, int(pin)) is None:
-        kept = ", ".join(str(run.id) for run in store.every(snapshot.db, loaded.item.ino)) or "none"
+        kept = ", ".join(str(run.number) for run in store.every(snapshot.db, loaded.item.ino)) or "none"
         raise InvalidRequest(f"baseline: no run {pin} of {loaded.path} is kept; there are: {kept}")
 
 
@@ -114,6 +114,7 @@ class _Run:
     asker: Asker | None = None
     fingerprint: Fingerprint | None = None
     milliseconds: dict[str, float] = field(default_factory=lambda: {"ask": 0.0, "score": 0.0})
+    question_milliseconds: list[float] = field(default_factory=list)
 
     @property
     def repeats(self) -> int:
@@ -195,7 +196,7 @@ class _Run:
         pairs = list(zip(self.loaded.evalset.questions, self.loaded.requests, strict=True))
         passed = judged = 0
         for number, (question, request) in enumerate(pairs, 1):
-            row = []
+            row, began = [], time.monotonic()
             for repeat in range(self.repeats):
                 self.cancel.check()
                 start = time.monotonic()
@@ -210,6 +211,7 @@ class _Run:
                 self.milliseconds["ask"] += 1000 * (middle - start)
                 self.milliseconds["score"] += _since(middle)
                 row.append(Repeat(asked, verdict))
+            self.question_milliseconds.append(round(_since(began), 3))
             outcome = questions.majority(row)
             passed += outcome == "passed"
             judged += outcome != "error"
@@ -253,6 +255,7 @@ class _Run:
             rulings_kept=self.judge.kept if self.judge else 0,
             degraded=questions.grouped(degraded),
             milliseconds={step: round(spent, 3) for step, spent in self.milliseconds.items()},
+            question_milliseconds=tuple(self.question_milliseconds),
         )
 
 

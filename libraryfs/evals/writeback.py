@@ -48,14 +48,14 @@ def _write(writer: Snapshot, principal: str, finished: Finished, at_ns: int, pin
         raise PathNotFound(finished.loaded.path)  # since the run began
     kept = history.load(db, ino)
     baseline = _baseline(kept, pin)
-    run_id = evals.add(db, item, history.to_store(finished.record, at_ns))
+    stored = evals.add(db, item, history.to_store(finished.record, at_ns))
     if pin is not None:
-        named = run_id if pin == THIS else int(pin)
+        named = stored.number if pin == THIS else int(pin)
         evals.pin(db, ino, named)
         kept = [run.model_copy(update={"pinned": run.run == named}) for run in kept]
     pinned = finished._replace(record=finished.record.model_copy(update={"pinned": pin == THIS}))
-    report = completed(pinned, item, kept, run_id, baseline).model_copy(update={"written": True})
-    evals.summarize(db, run_id, "\n".join(two_lines(report)))
+    report = completed(pinned, item, kept, stored.number, baseline).model_copy(update={"written": True})
+    evals.summarize(db, stored.id, "\n".join(two_lines(report)))
     return report
 
 

@@ -93,7 +93,15 @@ class FolderSource:
         for state in self._states:
             if state.ino in owners and owners[state.ino] != state.path and owners[state.ino] not in self._census.gone:
                 return False
-        return not (self._links.by_name and any(path not in before or path in self._census.gone for path in touched))
+        if not self._links.by_name:
+            return True
+        # A new name may be what others link to, and a decision record may declare an edge that starts elsewhere.
+        gone = set(self._census.gone)
+        return all(path in before and path not in gone and not self._is_record(path) for path in touched)
+
+    def _is_record(self, path: str) -> bool:
+        place = self._layout.place(path, is_folder=False)
+        return isinstance(place, Place) and place.section == "decisions"
 
     def census(self) -> Census | None:
         """What the scan found out of the files themselves."""
@@ -209,6 +217,8 @@ class FolderSource:
         row, misplaced = row_of(
             self.namespace, place, read, by_title=self._options.names == "title", by_path=first != found.path
         )
+        if self._kind.describe is not None and isinstance(row, MemoryRow):
+            row.metadata.update({**self._kind.describe(read), **row.metadata})
         if misplaced:
             self._report.warn(f"{files.show(self.root / found.path)}: {misplaced}")
         if isinstance(row, WorkspaceRow) and (above := place.path.rpartition("/")[0]):
@@ -221,7 +231,7 @@ class FolderSource:
         yield self._scanned(found.path, found.stat, row, is_path_id=is_path_id)
         if isinstance(row, MemoryRow):
             self._links.add(found.path, row.id, read)
-            for edge in self._links.declared(row.id, read.reading.front):
+            for edge in self._links.declared(found.path, row.id, read.reading.front):
                 yield Scanned(edge, "", files.show(self.root / found.path))
 
     def _scanned(self, path: str, stat: Stat, row: ContentRow, *, is_path_id: bool) -> Scanned:

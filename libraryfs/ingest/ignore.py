@@ -175,24 +175,23 @@ class Rules:
             return EXCLUDED
         if self._is_machine_made(path, name, is_folder, siblings):
             return MACHINE_MADE
-        if name.startswith(".") and not self._options.hidden and not self._leads_to_wanted(path, is_folder):
+        if name.startswith(".") and not self._options.hidden:
             return HIDDEN
         return _ignored(chain, matched)
 
     def may_hold_included(self, path: str) -> bool:
-        """Whether something below a folder that is left out is wanted by an `--include` with a path."""
+        """Whether something below a folder that is left out is wanted: by the kind, or an `--include` with a path."""
+        if any(one.startswith(path + "/") for one in self._wanted):
+            return True
         return any(f"{one}/".startswith(f"{path}/") or f"{path}/".startswith(f"{one}/") for one in self._include_below)
 
     def is_included(self, path: str) -> bool:
-        """Whether an `--include` names a file within a folder that is left out."""
-        return self._include is not None and self._include.match_file(path)
+        """Whether a file within a folder that is left out is wanted all the same."""
+        return path in self._wanted or (self._include is not None and self._include.match_file(path))
 
     def digest(self) -> bytes:
         """Of all rules that the walk met, with the options."""
         return self._seen.digest()
-
-    def _leads_to_wanted(self, path: str, is_folder: bool) -> bool:
-        return is_folder and any(one.startswith(path + "/") for one in self._wanted)
 
     def _is_machine_made(self, path: str, name: str, is_folder: bool, siblings: frozenset[str] | set[str]) -> bool:
         if not is_folder:
@@ -202,6 +201,11 @@ class Rules:
         if name in _BUILD_FOLDERS and not _BUILD_FILES.isdisjoint(siblings):
             return True
         return any((self._root / path / made).exists() for made in _MADE_BY)
+
+
+def is_noise(path: str) -> bool:
+    """Whether a path is in a folder that no rule lets in by itself: what changes there is no news."""
+    return not _MACHINE_FOLDERS.isdisjoint(path.split("/"))
 
 
 def _is_secret(name: str, is_folder: bool) -> bool:

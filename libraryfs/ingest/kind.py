@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from libraryfs.ingest.document import Document
 from libraryfs.ingest.layout import Placing
 from libraryfs.ingest.links import Finding, KnownMemory
 from libraryfs.ingest.options import SourceOptions
@@ -50,7 +51,8 @@ Recognise = Callable[[Path, frozenset[str]], str | None]
 
 @dataclass(frozen=True)
 class TreeKind:
-    """A folder of files. `wanted` are hidden files that it needs all the same, `links` reads edges in the texts."""
+    """A folder of files. `wanted` are hidden files that it needs all the same, `links` reads edges in the texts of
+    memories, `describe` what they say of themselves outside of front matter."""
 
     name: str
     says: str
@@ -58,6 +60,7 @@ class TreeKind:
     place: Placing
     wanted: frozenset[str] = frozenset()
     links: Finding | None = None
+    describe: "Callable[[Document], dict[str, Any]] | None" = None
 
 
 class Record(NamedTuple):

@@ -32,6 +32,9 @@ DOCUMENTS: Final = frozenset(
 MARKDOWN: Final = frozenset([".md", ".markdown", ".mdown", ".mkd", ".mdx", ".qmd", ".rmd"])
 """Suffixes of the files that may have front matter."""
 
+_DOCUMENT_NAMES: Final = frozenset((".cursorrules", ".windsurfrules", ".clinerules"))
+"""Documents that have no suffix."""
+
 NO_DOCUMENT: Final = "not a document, and an agent has memory only"
 TWICE: Final = "not in a section, and the section workspace has one of this name"
 _NO_MEMORY: Final = ("workspace", "artifacts")
@@ -117,8 +120,8 @@ def _below(target: str, path: str) -> Place:
 
 
 def is_document(path: str) -> bool:
-    """Whether a path's suffix is that of a document."""
-    return os.path.splitext(path)[1].lower() in DOCUMENTS
+    """Whether a path's suffix, or its name, is that of a document."""
+    return os.path.splitext(path)[1].lower() in DOCUMENTS or path.rpartition("/")[2] in _DOCUMENT_NAMES
 
 
 def in_sections(path: str, is_folder: bool) -> Place:

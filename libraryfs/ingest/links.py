@@ -10,6 +10,7 @@ from libraryfs.ingest.front_matter import FrontMatter
 from libraryfs.ingest.source import Scanned
 from libraryfs.rows import EdgeRow
 
+_NUMBER: Final = re.compile(r"(?i)(?:adr[-_ ]?)?(\d{1,5})(?![\d.])")
 EDGE_KINDS: Final = ("supersedes", "derives_from")
 
 
@@ -38,17 +39,21 @@ class Links:
         self._ids: dict[str, str] = {}
         self._by_name: dict[str, list[str]] = {}
         self._found: list[tuple[str, Link]] = []
+        self._declared: list[tuple[str, str, str, str]] = []
 
     @property
     def by_name(self) -> bool:
         """Whether what one document links to depends on which others there are."""
         return self._finding is not None
 
-    def declared(self, row_id: str, front: FrontMatter) -> Iterator[EdgeRow]:
-        """The edges that the front matter declares, by id."""
+    def declared(self, path: str, row_id: str, front: FrontMatter) -> Iterator[EdgeRow]:
+        """The edges that the front matter declares, by id; where links are read by name too, and those wait."""
         for kind in EDGE_KINDS:
             for target in getattr(front, kind):
-                yield self._edge(row_id, kind, target)
+                if self._finding is None:
+                    yield self._edge(row_id, kind, target)
+                else:
+                    self._declared.append((path, row_id, kind, target))
 
     def add(self, path: str, row_id: str, document: Document) -> None:
         """Hears of a memory. Its links are read now, and resolved at the end."""
@@ -69,7 +74,11 @@ class Links:
                         paths.append(path)
 
     def edges(self) -> Iterator[Scanned]:
-        """The links whose other end is a memory of this source. A link to nowhere is none."""
+        """The links whose other end is a memory of this source. A link in a text that leads nowhere is none."""
+        known = set(self._ids.values())
+        for path, row_id, kind, named in self._declared:
+            found = None if named in known else self._resolve(path, numbered(named) or named)
+            yield Scanned(self._edge(row_id, kind, self._ids[found] if found else named), "", path)
         for path, link in self._found:
             target = self._resolve(path, link.target)
             if target is None or target == path:
@@ -103,8 +112,14 @@ def _names(path: str, title: str | None, metadata: dict[str, Any]) -> set[str]:
     stem = path.rpartition("/")[2].rpartition(".")[0]
     given = metadata.get("aliases") or metadata.get("alias") or []
     aliases = [given] if isinstance(given, str) else given if isinstance(given, list) else []
-    names = (path, path.rpartition(".")[0], stem, title or "", *map(str, aliases))
+    names = (path, path.rpartition(".")[0], stem, title or "", numbered(stem) or "", *map(str, aliases))
     return {_fold(name) for name in names if name}
+
+
+def numbered(name: str) -> str | None:
+    """The number that a record is called by: `0005-use-x`, `ADR-0005` and `adr 5` are all `adr#5`."""
+    found = _NUMBER.match(name.strip())
+    return f"adr#{int(found[1])}" if found else None
 
 
 def _fold(name: str) -> str:

@@ -257,6 +257,8 @@ class Controls:
             self._commit(exchange, streaming=True)
             while len(exchange.data) <= handle.cursor and not exchange.done:
                 await self._waiting.reader(exchange.grown, handle.sid, handle.kind.name)
+            if exchange.is_cut(handle.cursor):  # an end of file would make a part look like the whole
+                raise FUSEError(errno.ESTALE)
             part = bytes(exchange.data[handle.cursor : handle.cursor + size])
         handle.cursor += len(part)
         return part

@@ -49,6 +49,8 @@ class Exchange:
         self.ino = ino
         self.request = bytearray()
         self.data = bytearray()
+        self.emptied = 0  # bytes that the answer had when it was emptied
+        self.withdrawn = False
         self.started = False
         self.done = False
         self.since = 0.0  # when the request was complete, seconds, monotonic
@@ -104,14 +106,23 @@ class Exchange:
         if not self.touches(hidden):
             return
         if self.done:
-            self.data.clear()
+            self._empty()
         elif self.started:
             self.withdraw()
+
+    def _empty(self) -> None:
+        self.emptied = max(self.emptied, len(self.data))
+        self.data.clear()
+
+    def is_cut(self, cursor: int) -> bool:
+        """Whether a reader who has come so far has a part of an emptied answer, and will never have the rest."""
+        return 0 < cursor < self.emptied or (0 < cursor == self.emptied and self.withdrawn)
 
     def withdraw(self) -> None:
         """Ends an answer that holds something which is hidden now, and says so."""
         if not self.done:
-            self.data.clear()
+            self._empty()
+            self.withdrawn = True
             self._end(OutdatedAnswer())
         self.stop.stop()
 

@@ -5,6 +5,7 @@ import os
 import shutil
 import stat
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -25,13 +26,19 @@ class Mounted(NamedTuple):
 def mounted_on(point: Path) -> Mounted | None:
     """The topmost mount on exactly this folder; never touches the folder, so a dead mount is no obstacle."""
     wanted, found = os.fsencode(point), None
+    for where, mounted in every_mount():
+        if where == wanted:
+            found = mounted
+    return found
+
+
+def every_mount() -> Iterator[tuple[bytes, Mounted]]:
+    """All that is mounted on this machine, as this process sees it, in the order of mounting."""
     with open("/proc/self/mountinfo", "rb") as table:
         for line in table:
             fields = line.split()
-            if _unescape(fields[4]) == wanted:
-                separator = fields.index(b"-", 6)
-                found = Mounted(os.fsdecode(fields[separator + 1]), os.fsdecode(fields[2]))
-    return found
+            separator = fields.index(b"-", 6)
+            yield _unescape(fields[4]), Mounted(os.fsdecode(fields[separator + 1]), os.fsdecode(fields[2]))
 
 
 def _unescape(field: bytes) -> bytes:

@@ -14,7 +14,7 @@ def can_access(db: apsw.Connection, principal: str, namespace_id: int) -> bool:
 def visible(db: apsw.Connection, principal: str) -> frozenset[int]:
     """The ids of all namespaces that the principal may see."""
     rows = db.execute("SELECT namespace_id FROM grants WHERE principal = ?", (principal,))
-    return frozenset(namespace_id for (namespace_id,) in rows)
+    return frozenset(namespace_id for (namespace_id,) in rows if isinstance(namespace_id, int))
 
 
 def grant(db: apsw.Connection, principal: str, namespace: Namespace) -> bool:

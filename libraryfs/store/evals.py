@@ -13,13 +13,15 @@ DEFAULT_NAME: Final = "eval-set.md"
 KEPT_RUNS: Final = 50
 RATE, TOTAL, AT = workspace.EVAL_KEYS
 
-_COLUMNS = "id, at_ns, passed, total, errors, pinned, fingerprint"
+_COLUMNS = "at_ns, passed, total, errors, pinned, fingerprint"
+_NUMBER = "coalesce((SELECT number FROM eval_numbers WHERE run_id = id), id)"
 
 
 class Run(NamedTuple):
-    """A stored run. `id` grows from run to run; `fingerprint` is JSON."""
+    """A stored run. `id` grows from run to run, `number` from run to run of a set; `fingerprint` is JSON."""
 
     id: int
+    number: int
     at_ns: int
     passed: int
     total: int
@@ -58,8 +60,28 @@ class Rate(NamedTuple):
     at: str
 
 
+class Stored(NamedTuple):
+    """What a new run is called."""
+
+    id: int
+    number: int
+
+
 def _run(row: tuple[Any, ...]) -> Run:
-    return Run._make((*row[:5], bool(row[5]), row[6]))
+    return Run._make((*row[:6], bool(row[6]), row[7]))
+
+
+def _columns(db: apsw.Connection) -> str:
+    return f"id, {_number(db)}, {_COLUMNS}"
+
+
+def _number(db: apsw.Connection) -> str:
+    """The expression of a run's number; of an older snapshot that is opened for reading, the id."""
+    return _NUMBER if _has(db, "eval_numbers") else "id"
+
+
+def _has(db: apsw.Connection, table: str) -> bool:
+    return db.execute("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?", (table,)).get is not None
 
 
 def is_default(path: str) -> bool:
@@ -74,27 +96,28 @@ def with_runs(db: apsw.Connection) -> frozenset[int]:
 
 def latest(db: apsw.Connection, ino: int) -> Run | None:
     """The last run of an eval set."""
-    row = db.execute(f"SELECT {_COLUMNS} FROM eval_runs WHERE ino = ? ORDER BY id DESC LIMIT 1", (ino,)).fetchone()
+    row = db.execute(f"SELECT {_columns(db)} FROM eval_runs WHERE ino = ? ORDER BY id DESC LIMIT 1", (ino,)).fetchone()
     return _run(row) if row else None
 
 
 def pinned(db: apsw.Connection, ino: int) -> Run | None:
     """The run that is the set's baseline."""
     row = db.execute(
-        f"SELECT {_COLUMNS} FROM eval_runs WHERE ino = ? AND pinned ORDER BY id DESC LIMIT 1", (ino,)
+        f"SELECT {_columns(db)} FROM eval_runs WHERE ino = ? AND pinned ORDER BY id DESC LIMIT 1", (ino,)
     ).fetchone()
     return _run(row) if row else None
 
 
-def find(db: apsw.Connection, ino: int, run_id: int) -> Run | None:
+def find(db: apsw.Connection, ino: int, number: int) -> Run | None:
     """A kept run of this set by its number."""
-    row = db.execute(f"SELECT {_COLUMNS} FROM eval_runs WHERE ino = ? AND id = ?", (ino, run_id)).fetchone()
+    where = f"ino = ? AND {_number(db)} = ?"
+    row = db.execute(f"SELECT {_columns(db)} FROM eval_runs WHERE {where}", (ino, number)).fetchone()
     return _run(row) if row else None
 
 
 def every(db: apsw.Connection, ino: int) -> list[Run]:
     """The kept runs of a set, oldest first."""
-    return [_run(row) for row in db.execute(f"SELECT {_COLUMNS} FROM eval_runs WHERE ino = ? ORDER BY id", (ino,))]
+    return [_run(row) for row in db.execute(f"SELECT {_columns(db)} FROM eval_runs WHERE ino = ? ORDER BY id", (ino,))]
 
 
 def verdicts(db: apsw.Connection, run_id: int) -> list[StoredVerdict]:
@@ -109,7 +132,7 @@ def verdicts(db: apsw.Connection, run_id: int) -> list[StoredVerdict]:
 
 
 def _shares(db: apsw.Connection, run_id: int) -> dict[int, tuple[int, int, str]]:
-    if not db.execute("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'eval_shares'").get:
+    if not _has(db, "eval_shares"):
         return {}  # an older snapshot, opened for reading
     rows = db.execute("SELECT position, matched, possible, draw FROM eval_shares WHERE run_id = ?", (run_id,))
     return {position: (matched, possible, draw) for position, matched, possible, draw in rows}
@@ -132,16 +155,18 @@ def stored_rate(metadata: dict[str, Any]) -> Rate | None:
     return Rate(passed, total, str(metadata.get(AT, "")))
 
 
-def add(db: apsw.Connection, item: workspace.Item, run: NewRun) -> int:
-    """Stores a run and its rate in the item's metadata, lets the oldest fall off, and gives the run's number.
+def add(db: apsw.Connection, item: workspace.Item, run: NewRun) -> Stored:
+    """Stores a run and its rate in the item's metadata, lets the oldest fall off, and gives the run's id and number.
 
     Writes nothing else: the item's content, size and times stay. To be called inside a transaction.
     """
+    last: int = db.execute(f"SELECT coalesce(max({_NUMBER}), 0) FROM eval_runs WHERE ino = ?", (item.ino,)).get
     db.execute(
         "INSERT INTO eval_runs (ino, at_ns, passed, total, errors, fingerprint) VALUES (?, ?, ?, ?, ?, ?)",
         (item.ino, run.at_ns, run.passed, run.total, run.errors, run.fingerprint),
     )
     run_id = db.last_insert_rowid()
+    db.execute("INSERT INTO eval_numbers (run_id, number) VALUES (?, ?)", (run_id, last + 1))
     db.executemany(
         "INSERT OR IGNORE INTO eval_questions (ino, definition) VALUES (?, ?)",
         [(item.ino, verdict.definition) for verdict in run.verdicts],
@@ -161,7 +186,7 @@ def add(db: apsw.Connection, item: workspace.Item, run: NewRun) -> int:
     written = {RATE: run.passed / run.total, TOTAL: run.total, AT: iso(run.at_ns)}
     workspace.set_metadata(db, item.ino, {**item.metadata, **written})
     _let_go(db, item.ino)
-    return run_id
+    return Stored(run_id, last + 1)
 
 
 def summarize(db: apsw.Connection, run_id: int, summary: str) -> None:
@@ -169,9 +194,9 @@ def summarize(db: apsw.Connection, run_id: int, summary: str) -> None:
     db.execute("UPDATE eval_runs SET summary = ? WHERE id = ?", (summary.encode("utf-8", "surrogateescape"), run_id))
 
 
-def pin(db: apsw.Connection, ino: int, run_id: int) -> None:
-    """Makes a run the set's baseline, in place of an earlier one."""
-    db.execute("UPDATE eval_runs SET pinned = (id = ?) WHERE ino = ?", (run_id, ino))
+def pin(db: apsw.Connection, ino: int, number: int) -> None:
+    """Makes the run of this number the set's baseline, in place of an earlier one."""
+    db.execute(f"UPDATE eval_runs SET pinned = ({_NUMBER} = ?) WHERE ino = ?", (number, ino))
 
 
 def _let_go(db: apsw.Connection, ino: int) -> None:

@@ -109,16 +109,22 @@ def _index(db: apsw.Connection, ino: int) -> None:
 
 
 def search(
-    db: apsw.Connection, question: str, scope: SearchScope, wanted: int, reachable: Callable[[int], bool]
+    db: apsw.Connection,
+    question: str,
+    scope: SearchScope,
+    wanted: int,
+    reachable: Callable[[int], bool],
+    enough: int | None = None,
 ) -> Findings:
     """The `wanted` best files of the scope that are `reachable`, by BM25, ties by inode number.
 
+    Where the question's rarer words find `enough` (else: `wanted`), no file is looked for by those of many files alone.
     The question is data: no character of it is query syntax.
     """
     asked = words.asked(db, question)[:MAX_TERMS]
     if not asked or not scope.namespaces:
         return Findings([], 0, {})
-    return _Search(db, asked, scope).run(wanted, reachable)
+    return _Search(db, asked, scope).run(wanted, reachable, wanted if enough is None else enough)
 
 
 def spread(db: apsw.Connection, scope: SearchScope, wanted: int) -> list[int]:
@@ -165,7 +171,7 @@ class _Search:
         self.mean = max(1.0, total / max(1, self.files))
         self.terms = sorted((_Term(term, self._count(term)) for term in asked), key=lambda one: one.files)
 
-    def run(self, wanted: int, reachable: Callable[[int], bool]) -> Findings:
+    def run(self, wanted: int, reachable: Callable[[int], bool], enough: int) -> Findings:
         """The best files. Words in many files are looked for only where too few are found without them."""
         held = [one for one in self.terms if one.files]
         finders = sum(one.files <= RARE_FILES for one in held) or min(1, len(held))
@@ -177,7 +183,7 @@ class _Search:
                     break
                 if reachable(ino):
                     best.append(Found(ino, share))
-            if len(best) == wanted or finders >= len(held):
+            if len(best) >= enough or finders >= len(held):
                 return Findings(best, len(shares), shares)
             finders += 1
 

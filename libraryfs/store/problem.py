@@ -11,6 +11,8 @@ ProblemKind = Literal[
     "damaged_row",
     "damaged_content",
     "damaged_file",
+    "secret",
+    "no_text",
 ]
 
 

@@ -152,6 +152,12 @@ CREATE TABLE IF NOT EXISTS eval_runs (
 );
 CREATE INDEX IF NOT EXISTS eval_runs_item ON eval_runs (ino, id);
 
+-- A run's number in its own set, from 1. Not there for runs before this table was: their id stands for it.
+CREATE TABLE IF NOT EXISTS eval_numbers (
+    run_id INTEGER PRIMARY KEY REFERENCES eval_runs (id) ON DELETE CASCADE,
+    number INTEGER NOT NULL
+);
+
 CREATE TABLE IF NOT EXISTS eval_questions (
     id         INTEGER PRIMARY KEY,
     ino        INTEGER NOT NULL,

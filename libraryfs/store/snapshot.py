@@ -25,6 +25,10 @@ KEPT_CHANGES: Final = 200_000
 MOST_STEPS: Final = 1_000_000_000
 """Steps of SQLite's machine (about half a minute of them) that one statement of a reader may take, unless set."""
 STEPS_AT_ONCE: Final = 1_000_000
+NEEDED: Final = frozenset(
+    {"entries", "bodies", "chunks", "memories", "items", "artifacts", "edges", "namespaces", "grants", "changes"}
+)
+"""Tables that every version has, and that reading does not work without."""
 VIRTUAL: Final = frozenset({"words", "words_found", "vectors"})
 """Tables that an extension of SQLite keeps."""
 
@@ -82,7 +86,6 @@ class Snapshot:
             db.pragma("synchronous", "normal")
             db.pragma("foreign_keys", True)
         application, version = db.pragma("application_id"), db.pragma("user_version")
-        _check_tables(db, self.path)
         empty = application == 0 and version == 0 and not db.execute("SELECT 1 FROM sqlite_schema LIMIT 1").get
         if not (empty and create):
             if application != APPLICATION_ID:
@@ -92,6 +95,7 @@ class Snapshot:
                     f"{self.path}: made by a newer libraryfs (schema {version}, this one reads up to {SCHEMA_VERSION});"
                     " upgrade libraryfs"
                 )
+            _check_tables(db, self.path)
         if self.write:
             _load_vectors(db)
             if empty or not _is_current(db):
@@ -243,12 +247,18 @@ def _connect(path: Path, write: bool, create: bool) -> apsw.Connection:
 
 
 def _check_tables(db: apsw.Connection, path: Path) -> None:
-    """Raises SnapshotDamaged where something else has a table's name: a view may have no end."""
+    """Raises SnapshotDamaged where a table is missing, or something else has its name: a view may have no end."""
+    missing = set(NEEDED)
     rows = db.execute("SELECT name, type, rootpage FROM sqlite_schema WHERE type IN ('view', 'table')")
     for name, kind, page in rows:
+        missing.discard(name)
         is_plain = kind == "table" and (page or name in VIRTUAL)
         if not is_plain and name in _tables() | VIRTUAL:  # the schema is read only then: it takes a file's reading
             raise errors.SnapshotDamaged(f"{path}: {name} is not a table, so this is not a libraryfs snapshot")
+    if missing:
+        raise errors.SnapshotDamaged(
+            f"{path}: damaged: no table {min(missing)}; restore it from a backup, or import again into a new file"
+        )
 
 
 @cache

@@ -69,6 +69,15 @@ def _path_in(name: str) -> Path | None:
     return Path(text) if text and "\\" not in text else None
 
 
+def of_row(db: apsw.Connection, ino: int) -> int | None:
+    """The source that a row came from."""
+    for table in ROW_TABLES:
+        row = db.execute(f"SELECT source_id FROM {table} WHERE ino = ?", (ino,)).fetchone()
+        if row:
+            return None if row[0] is None else int(row[0])
+    return None
+
+
 def remember(
     db: apsw.Connection, source_id: int, path: Path, options: str, principal: str | None, rules: bytes | None
 ) -> None:

@@ -93,6 +93,11 @@ def encoding(db: apsw.Connection, ino: int) -> str:
     return str(row[0]) if row else charset.UTF8
 
 
+def searched(db: apsw.Connection) -> list[int]:
+    """The inode numbers of all files."""
+    return [ino for (ino,) in db.execute("SELECT ino FROM entries WHERE kind >= 5 ORDER BY ino")]
+
+
 def title(db: apsw.Connection, entry: Entry) -> str:
     """The title of a memory, the name of an item, the filename of an artifact."""
     row = db.execute(_SEARCHED[entry.kind], (entry.ino,)).fetchone()

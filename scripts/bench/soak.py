@@ -131,6 +131,11 @@ def asker(soak: Soak) -> None:
         try:
             os.write(handle, json.dumps({"question": question}).encode())
             data = b"".join(iter(lambda: os.read(handle, 65_536), b""))
+        except OSError as error:
+            if error.errno != errno.ESTALE:
+                raise
+            soak.count("answers ended by a revocation")
+            return
         finally:
             os.close(handle)
     else:

@@ -98,10 +98,10 @@ def test_a_shape_that_takes_no_sentence_is_marked(team: Shelf) -> None:
 
 def test_a_shape_without_a_language_model_or_with_one_that_fails(team: Shelf) -> None:
     for model, code in (
-        (None, "LIBRARY_MODEL_UNAVAILABLE"),
+        (None, "LIBRARY_MODEL_UNAVAILABLE"),  # and nothing in the files has this shape
         (Scripted(ModelCrashed("killed")), "LIBRARY_MODEL_CRASHED"),
     ):
-        result = run(team, model=model, shape=SHAPE)
+        result = run(team, model=model, shape={**SHAPE, "properties": {"day": {"type": "object"}}})
         assert result.error is not None
         assert result.error.code == code
         assert result.evidence

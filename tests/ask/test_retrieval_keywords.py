@@ -198,6 +198,8 @@ def test_words_in_many_files_rank_what_others_find(shelf: Shelf, monkeypatch: py
     assert (cut.matched, whole.matched) == (3, 31)
     more = keywords.search(shelf.db, "whale narwhal", SearchScope((1,)), 9, lambda ino: True)
     assert len(more.best) == 9, "too few were found without the common word"
+    few = keywords.search(shelf.db, "whale narwhal", SearchScope((1,)), 9, lambda ino: True, enough=1)
+    assert len(few.best) == 3
 
 
 def test_fusion() -> None:

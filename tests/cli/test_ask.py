@@ -143,3 +143,17 @@ def test_a_pipe_is_no_file_to_read(cli: Run, tmp_path: Path, command: list[str])
     done = cli(*command, "pipe", env=NO_MODELS)
     assert done.returncode == 2
     assert "'pipe' is not a regular file" in done.stderr
+
+
+@pytest.mark.usefixtures("filled")
+def test_short_and_open(cli: Run, notes: Path) -> None:
+    """One sentence; the cited file in the pager; a citation that is not there is said."""
+    question = "On which days do we run the pipeline?"
+    short = cli("ask", question, "--short", env=NO_MODELS)
+    assert short.stdout.count("\n") == 1
+    assert "Tuesdays" in short.stdout
+    opened = cli("ask", question, "--short", "--open", "1", env=NO_MODELS | {"PAGER": "cat"})
+    assert (notes / "skills" / "deploy.md").read_text().strip().splitlines()[-1] in opened.stdout
+    missing = cli("ask", question, "--open", "9", env=NO_MODELS)
+    assert missing.returncode != 0
+    assert "no such citation" in missing.stderr

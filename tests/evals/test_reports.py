@@ -71,6 +71,9 @@ def test_junit(world: World) -> None:
     world.wrong = {1}
     text = set_text() + '\n## Of what is absent, <1> & "2"?\n- value 1\npaths: /ring/absent\n'
     world.rewrite(text)
+    times = [float(case.get("time", "0")) for case in first[0].iter("testcase")]
+    assert all(time > 0 for time in times)
+    assert float(first[0].get("time", "0")) == pytest.approx(sum(times), abs=0.01)
     data = report_junit.junit(world.run(cache=False), "drift")
     root = ElementTree.fromstring(data)
     assert root.tag == "testsuites"

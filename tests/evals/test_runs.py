@@ -67,6 +67,34 @@ def test_a_pinned_baseline_catches_a_slow_slide(world: World, monkeypatch: pytes
     assert [point.run for point in moved.history if point.pinned] == [5]
 
 
+def test_each_set_counts_its_own_runs(world: World) -> None:
+    """The first is run 1, whatever other sets have run; a baseline is named by that number, of this set alone."""
+    world.build.item(RING, "other", name="other.md", content=set_text())
+    assert [world.run().run for _ in range(3)] == [1, 2, 3]
+    first = world.run(workspace_item_id="other", cache=False)
+    assert first.run == 1
+    world.wrong = {1, 2}
+    again = world.run(workspace_item_id="other", cache=False, baseline="1")
+    assert (again.run, again.drift.previous_run if again.drift else None) == (2, 1)
+    assert again.baseline is not None
+    assert (again.baseline.run, again.baseline.passed) == (1, first.passed)
+    assert [(point.run, point.pinned) for point in again.history] == [(1, True), (2, False)]
+    with pytest.raises(InvalidRequest, match=r"no run 3 of .* is kept; there are: 1, 2$"):
+        world.run(workspace_item_id="other", baseline="3")
+
+
+def test_runs_of_a_snapshot_that_had_no_numbers(world: World) -> None:
+    """Their ids stand for them, and the next run goes on from there."""
+    world.build.item(RING, "other", name="other.md", content=set_text(2))
+    for _ in range(2):
+        world.run(workspace_item_id="other")
+    world.run()
+    world.build.db.execute("DELETE FROM eval_numbers")
+    assert [world.run().run for _ in range(2)] == [4, 5]
+    world.build.db.execute("DROP TABLE eval_numbers")
+    assert [point.run for point in world.run(aa=True).history if point.run] == [3, 4, 5]
+
+
 def test_a_baseline_that_is_not_kept(world: World) -> None:
     world.run()
     with pytest.raises(InvalidRequest, match=r"baseline: no run 7 of .* is kept; there are: 1"):

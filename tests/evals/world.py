@@ -96,7 +96,7 @@ class World:
 
 def without_times(report: EvalReport) -> str:
     """The report as JSON but for times."""
-    found = report.model_dump(mode="json", exclude={"at": True, "trace": {"milliseconds"}})
+    found = report.model_dump(mode="json", exclude={"at": True, "trace": {"milliseconds", "question_milliseconds"}})
     for point in found["history"]:
         del point["at"]
     return json.dumps(found, sort_keys=True)

@@ -1,5 +1,6 @@
 """A revocation takes back what the revoked ring touched, and leaves all other questions and answers alone."""
 
+import json
 import socket
 import subprocess
 from collections.abc import Iterator
@@ -135,3 +136,20 @@ def test_one_handle_over_many_questions(build: Builder, tmp_path: Path) -> None:
     """
     with Live(build.path, tmp_path / "mount", environment=NO_MODELS) as live:
         assert sh(script, live.point / "ring") == "regular file\n{\n"
+
+
+def test_an_answer_that_is_taken_back_while_it_is_read(build: Builder, tmp_path: Path) -> None:
+    """On one handle: who has a part is told that the rest is gone, and does not take the part for the whole."""
+    fill(build)
+    with Live(build.path, tmp_path / "mount", environment=NO_MODELS) as live:
+        path = live.point / "ring/secret/.ask"
+        with path.open("r+b", buffering=0) as part, path.open("r+b", buffering=0) as whole:
+            for handle in (part, whole):
+                handle.write(b'{"question": "When do we deploy?"}')
+            read = b"".join(iter(lambda: whole.read(1 << 16), b""))
+            assert json.loads(read)["evidence"]
+            assert part.read(20) == read[:20]
+            revoke(build, "secret")
+            until(lambda: not (live.point / "ring/secret").exists())
+            with pytest.raises(OSError, match="Stale"):
+                part.read(1 << 16)

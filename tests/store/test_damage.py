@@ -14,7 +14,7 @@ from libraryfs.rows import ArtifactRow
 from libraryfs.store import artifacts, bodies
 from libraryfs.store.bodies import CHUNK
 from libraryfs.store.check import check
-from libraryfs.store.snapshot import Snapshot
+from libraryfs.store.snapshot import NEEDED, Snapshot
 from tests.store.build import Builder
 
 LARGE = random.Random(1).randbytes(3 * CHUNK + 1000)
@@ -244,6 +244,27 @@ def test_a_table_that_is_none(build: Builder, view: str) -> None:
     for write in (False, True):
         with pytest.raises(SnapshotDamaged, match="entries is not a table"):
             Snapshot.open(build.path, write=write)
+
+
+@pytest.mark.parametrize("table", sorted(NEEDED))
+def test_a_table_that_is_gone(build: Builder, table: str) -> None:
+    """Named, and no bug."""
+    build.db.execute(f"ALTER TABLE {table} RENAME TO elsewhere")
+    for write in (False, True):
+        with pytest.raises(SnapshotDamaged, match=f"no table {table}"):
+            Snapshot.open(build.path, write=write)
+
+
+def test_grants_of_no_number(build: Builder) -> None:
+    """Give nothing."""
+    fill(build)
+    build.db.execute(
+        "PRAGMA foreign_keys = off; INSERT INTO grants VALUES ('me', 'text'), ('me', 99999), ('me', x'02')"
+    )
+    with Snapshot.open(build.path) as snapshot:
+        library = Library(snapshot, "me")
+        assert [entry.name for entry in library.children(library.resolve("/ring"))] == [b"dev"]
+        assert sorted(library.visible()) == [1, 99999]
 
 
 def test_a_statement_has_an_end(build: Builder) -> None:

@@ -7,9 +7,16 @@ from typing import Final
 
 from libraryfs.errors import InvalidRequest
 from libraryfs.ingest.kind import Kind, StoreKind, TreeKind
-from libraryfs.ingest.kinds import ring
+from libraryfs.ingest.kinds import chats, letta, mcp_memory, project, ring, skills, vault
 
 GROUP: Final = "libraryfs.kinds"
+
+
+_BUILT_IN: Final[tuple[Kind, ...]] = (
+    *(letta.KIND, mcp_memory.KIND, chats.CLAUDE, chats.CHATGPT),
+    *(vault.KIND, ring.SECTIONS_KIND, skills.KIND, project.KIND, ring.TREE_KIND),
+)
+"""In the order in which they are asked."""
 
 
 @cache
@@ -20,7 +27,7 @@ def table() -> dict[str, Kind]:
         kind = point.load()
         if isinstance(kind, TreeKind | StoreKind):
             found[kind.name] = kind
-    return found | {kind.name: kind for kind in (ring.SECTIONS_KIND, ring.TREE_KIND)}
+    return found | {kind.name: kind for kind in _BUILT_IN}
 
 
 def choose(path: Path, name: str | None) -> tuple[Kind, str]:
