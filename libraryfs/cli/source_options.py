@@ -30,7 +30,6 @@ OPTIONS = (
         type=click.Choice(["file", "title"]),
         help="Name memories as their files are (the default), or by their titles, in one folder a section.",
     ),
-    click.option("--text/--no-text", default=None, help="Make text of PDFs and office files (the default), or not."),
 )
 
 

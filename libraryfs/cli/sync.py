@@ -19,7 +19,7 @@ EPILOG = """\b
 Examples:
   libraryfs sync
   libraryfs sync notes/ --checksum
-  libraryfs sync --watch               until Ctrl-C: each change within 2 seconds
+  libraryfs sync --watch               until Ctrl-C: each change as it happens
 \b
 A source that cannot be read keeps its rows, and the exit code is 1. So does one of which more than
 half of the rows would go, until --yes.

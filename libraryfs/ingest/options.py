@@ -49,7 +49,6 @@ class SourceOptions(BaseModel):
     hidden: bool = False
     allow_secrets: bool = False
     names: Literal["file", "title"] = "file"
-    text: bool = True
 
 
 def over(before: SourceOptions, said: Mapping[str, Any]) -> SourceOptions:

@@ -5,7 +5,7 @@
     scripts/bench/ask.py --questions 40             40 questions of each set, evenly spaced
     scripts/bench/ask.py --only answers,refusals    some rows: retrieval, answers, refusals, superseded, …
     scripts/bench/ask.py --snapshot bench.db        keeps the snapshot; a second run embeds nothing
-    scripts/bench/ask.py --write README.md          puts the tables between the README's bench:ask markers
+    scripts/bench/ask.py --write PAGE          puts the tables between the bench:ask markers
 
 `--data` holds questions/<set>/{documents,questions}.jsonl and rings/python.
 """

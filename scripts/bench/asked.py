@@ -3,7 +3,7 @@
 
     scripts/bench/asked.py --snapshots FOLDER          keeps the snapshots there; a second run embeds nothing
     scripts/bench/asked.py --own FOLDER                the own questions too, over FOLDER/jj, … (data/README.md)
-    scripts/bench/asked.py --write README.md           puts the table between the README's bench:asked markers
+    scripts/bench/asked.py --write PAGE           puts the table between the bench:asked markers
 
 Thresholds were fitted on questions of even place in their set; the column `held` has those of odd place.
 """

@@ -3,7 +3,7 @@
 
     scripts/bench/mount.py                     the table of walks, the large file, start and memory
     scripts/bench/mount.py --scale 1000000     the curve of a look-up's cost too
-    scripts/bench/mount.py --write README.md   puts the tables between the README's bench:mount markers
+    scripts/bench/mount.py --write PAGE   puts the tables between the bench:mount markers
 
 Needs root (it drops the kernel's caches) and, beside libraryfs, `apt-get install squashfuse squashfs-tools` and
 `pip install libraryfs[bench]` (ratarmount).

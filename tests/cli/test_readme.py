@@ -1,4 +1,7 @@
-"""The README claims what is so: its commands are commands, its made parts are up to date, its files exist."""
+"""The README and the pages that it leads to claim what is so.
+
+Their commands are commands, their made parts are up to date, and the files that they name exist.
+"""
 
 import re
 import shlex
@@ -10,24 +13,43 @@ from pathlib import Path
 import click
 import pytest
 
+from libraryfs.cli import eval_set
 from libraryfs.cli.main import COMMANDS, main
 from libraryfs.cli.mount_helper import command as mount_helper
 from libraryfs.sample import ring
 from tests.cli.conftest import Run
 
 HOME = Path(__file__).resolve().parents[2]
-README = (HOME / "README.md").read_text(encoding="utf-8")
+PAGES = (
+    "README.md",
+    *(
+        f"libraryfs/sample/ring/{name}.md"
+        for name in (
+            "instructions/import-a-folder",
+            "instructions/run-permanently",
+            "instructions/give-access",
+            "resources/commands",
+            "resources/files-in-the-mount",
+            "resources/measurements",
+            "resources/python-api",
+            "resources/settings",
+        )
+    ),
+)
+README = "\n".join((HOME / page).read_text(encoding="utf-8") for page in PAGES)
 DOCKERFILE = (HOME / "Dockerfile").read_text(encoding="utf-8")
 
 
 def shell_lines() -> Iterator[str]:
-    """The lines of the README's shell blocks, and the commands in running text that start with libraryfs."""
+    """The lines of shell blocks, the examples of the page of commands, and commands in running text."""
     for language, body in re.findall(r"(?ms)^```(\w*)\n(.*?)^```", README):
         for line in body.splitlines():
             if language == "sh":
                 yield line
             elif language == "console" and line.startswith("$ "):
                 yield line[2:]
+            elif language == "text" and line.startswith("libraryfs "):
+                yield re.split(r"\s{2,}", line)[0]  # what it does stands beside it
     yield from re.findall(r"`(libraryfs [^`]+ [^`]+)`", README)  # one that is only named is no call
 
 
@@ -49,7 +71,7 @@ def test_a_documented_call_parses(call: str) -> None:
     group = main.make_context("libraryfs", [], resilient_parsing=True)
     command = main.get_command(group, words[0])
     assert command is not None, f"no command {words[0]}"
-    sources = {"notes/", "journal/", "rows.jsonl"} if words[0] == "import" else set()
+    sources = {"notes/", "journal/", "site/", "rows.jsonl", "~/library"} if words[0] != "mount" else set()
     existing = [str(HOME) if word in sources else word for word in words[1:]]
     with command.make_context(words[0], existing, parent=group) as context:
         assert context.params is not None
@@ -76,8 +98,11 @@ def test_documented_calls_run(cli: Run, tmp_path: Path) -> None:
         (tmp_path / name).symlink_to(ring())
     environment = {"LIBRARYFS_EMBEDDER": "none", "LIBRARYFS_LLM": "none"}
     assert cli("import", "notes", "--ring", "dev", env=environment).returncode == 0
+    assert cli("import", "journal", "--ring", "ops", env=environment).returncode == 0
+    assert cli("import", "journal", "--agent", "alice", env=environment).returncode == 0
     assert cli("export", "--output", "rows.jsonl").returncode == 0
-    run = [words for words in map(shlex.split, commands()) if words[0] in RUN_AS_THEY_ARE]
+    need_more = {"--shape", "--open", "--map", "--section"}  # a file, a pager, a repository
+    run = [words for words in map(shlex.split, commands()) if words[0] in RUN_AS_THEY_ARE and not need_more & {*words}]
     assert {words[0] for words in run} == set(RUN_AS_THEY_ARE)
     for words in run:
         done = cli(*words, env=environment)
@@ -103,6 +128,8 @@ def test_every_option_in_the_text_exists() -> None:
     for name in COMMANDS:
         command = main.get_command(group, name)
         assert command is not None
+        known |= {option for parameter in command.get_params(click.Context(command)) for option in parameter.opts}
+    for command in (eval_set.new, eval_set.add):
         known |= {option for parameter in command.get_params(click.Context(command)) for option in parameter.opts}
     known |= {"--fast", "--check", "--fix", "--models", "--no-deps", "--no-cache-dir"}  # of scripts/
     prose = re.sub(r"(?ms)^```.*?^```", "", README)

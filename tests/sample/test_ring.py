@@ -74,7 +74,7 @@ def test_a_superseded_record_has_a_successor_and_no_other_has(snapshot: Snapshot
     assert len(superseded) >= 2
 
 
-def test_the_settings_are_all_there() -> None:
+def test_the_settings_are_all_there() -> None:  # scripts/readme makes the table
     table = dict(
         re.findall(r"^\| `LIBRARYFS_(\w+)` \| `?([^`|]*?)`? \|", text_of("resources/settings.md"), re.MULTILINE)
     )
