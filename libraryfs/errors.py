@@ -10,7 +10,7 @@ LibraryError
 │   └── SourceShrank         LIBRARY_SOURCE_SHRANK       EINVAL     409   more than half of its rows would go
 ├── MountError           LIBRARY_MOUNT              EIO      500   a mount point that cannot be used, or FUSE is missing
 ├── ModelError           LIBRARY_MODEL              EIO      503   a model that is missing, refused, crashed or late
-│   ├── ModelUnavailable     LIBRARY_MODEL_UNAVAILABLE   EIO        503   cannot be used as it is set; says the cure
+│   ├── ModelUnavailable     LIBRARY_MODEL_UNAVAILABLE   EIO        503   cannot be used as set; says how to fix it
 │   ├── ModelCrashed         LIBRARY_MODEL_CRASHED       EIO        503   its process died; the next use starts it again
 │   ├── ModelFailed          LIBRARY_MODEL_FAILED        EIO        502   it, or its endpoint, answered with an error
 │   ├── PromptTooLong        LIBRARY_PROMPT_TOO_LONG     EIO        413   more than the model's context
@@ -121,7 +121,7 @@ class ModelError(LibraryError):
 
 
 class ModelUnavailable(ModelError):
-    """Cannot be used as it is set (missing, damaged, refused, unreachable); the message says the cure."""
+    """Cannot be used as it is set (missing, damaged, refused, unreachable); the message says how to fix it."""
 
     code = "LIBRARY_MODEL_UNAVAILABLE"
 

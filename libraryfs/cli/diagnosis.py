@@ -1,4 +1,4 @@
-"""What `doctor` looks at: one function a thing, each result with its cure."""
+"""What `doctor` looks at: one function for each thing, each result with how to fix it."""
 
 import os
 import shutil

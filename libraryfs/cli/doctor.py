@@ -22,7 +22,7 @@ Models are optional: without them .ask runs on keyword search.
 @logging_options
 @click.pass_context
 def command(context: click.Context) -> int:
-    """Say what is missing on this machine, each thing with its cure."""
+    """Say what is missing on this machine, and how to fix it."""
     common = common_of(context)
     common.start_logging()
     findings = []

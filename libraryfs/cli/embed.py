@@ -17,7 +17,7 @@ It can be stopped at any time, and goes on where it was.
 
 
 @click.command("embed", epilog=EPILOG)
-@click.option("--all", "anew", is_flag=True, help="Drop all vectors first: the way to another embedding model.")
+@click.option("--all", "anew", is_flag=True, help="Re-embed everything, for example after changing the model.")
 @snapshot_option
 @json_option
 @logging_options

@@ -37,7 +37,7 @@ COMMANDS: Final = {
     "tree": ("tree", "Show what is below a path."),
     "drilldown": ("drilldown", "Show what is below a path, with excerpts, under caps."),
     "grant": ("grant", "Let a principal see a ring or an agent."),
-    "revoke": ("revoke", "Take that away again."),
+    "revoke": ("revoke", "Revoke access to a ring or an agent."),
     "grants": ("grants", "List who may see what."),
     "eval": ("eval", "Run an eval set, and say what drifted."),
     "check": ("check", "Say what is wrong in a snapshot."),

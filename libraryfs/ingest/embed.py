@@ -75,7 +75,7 @@ def embed_missing(
     """Embed every file that has no vectors, of all namespaces.
 
     `progress` gets ("embed", chunks done, chunks in all): the second from the words that are left, so a little off
-    before the end. With `anew`, all vectors are dropped first: the way to another model. With `older`, files that
+    before the end. With `anew`, all vectors are dropped first, as after a change of model. With `older`, files that
     had no vectors before and are as they were (`vectors.waiting`) are left, and so are vectors by an older chunker:
     for what has just come in. Raises ModelUnavailable when the snapshot has another model's vectors and not `anew`,
     ModelError when the model fails, Cancelled, DeadlineExceeded, SnapshotError; whole batches before that are kept.

@@ -1,6 +1,6 @@
 """What the rest of libraryfs knows of a model. Every call blocks: call it in a thread, never on an event loop.
 
-Errors, all of them `ModelError`: `ModelUnavailable` (cannot be used as set, with the cure), `ModelCrashed` (its
+Errors, all of them `ModelError`: `ModelUnavailable` (cannot be used as set, with how to fix it), `ModelCrashed` (its
 process died; the next call starts it again), `ModelFailed` (it answered with an error), `PromptTooLong`, `ModelBusy`
 (its queue is full), `DeadlineExceeded`, `Cancelled`.
 """

@@ -212,7 +212,7 @@ class LlamaModel:
 
 
 def refuse_build(built: str, processor: frozenset[str]) -> None:
-    """Raise `ModelUnavailable`, with the cure, for a build of llama.cpp that would crash on this processor.
+    """Raise `ModelUnavailable`, with how to fix it, for a build of llama.cpp that would crash on this processor.
 
     `built` is what `llama_print_system_info` says, `processor` the flags of /proc/cpuinfo (empty: unknown, and nothing
     is refused). A build that uses AMX dies at its first token where the processor has it (ggml-org/llama.cpp#20824),

@@ -71,7 +71,7 @@ def resolve(point: Path) -> Path:
 
 
 def check(point: Path, snapshot: Path) -> None:
-    """Recovers a dead mount on `point`; raises MountError, with the cure, when it cannot be a mount point."""
+    """Recovers a dead mount on `point`; raises MountError, with how to fix it, when it cannot be a mount point."""
     mounted = mounted_on(point)
     if mounted is not None and mounted.filesystem == FILESYSTEM:
         if not _is_dead(point):

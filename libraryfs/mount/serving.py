@@ -104,12 +104,12 @@ async def _serve(
             async with trio.open_nursery() as nursery:
                 runner.work_in(nursery)
                 nursery.start_soon(answerer.run)
-                nursery.start_soon(_greet, options, connected, ready)
+                nursery.start_soon(_say_ready, options, connected, ready)
                 nursery.start_soon(refresh.run)
                 nursery.start_soon(refresh.watch)
                 nursery.start_soon(guide.watch, interval)
                 nursery.start_soon(_sweep, controls)
-                nursery.start_soon(_heed, signals, requests, nursery.cancel_scope)
+                nursery.start_soon(_end_on_signal, signals, requests, nursery.cancel_scope)
                 gc.collect()
                 gc.freeze()  # what is there now stays: later collections need not look at it
                 await pyfuse3.main(max_tasks=MAX_TASKS)
@@ -126,7 +126,7 @@ async def _sweep(controls: Controls) -> None:
         controls.sessions.sweep()
 
 
-async def _heed(signals: AsyncIterator[int], requests: RequestLog, scope: trio.CancelScope) -> None:
+async def _end_on_signal(signals: AsyncIterator[int], requests: RequestLog, scope: trio.CancelScope) -> None:
     async for number in signals:
         if number == signal.SIGUSR1:
             log.warning("requests: %s", requests.as_json().decode())
@@ -161,7 +161,7 @@ def _mount(options: MountOptions, operations: Operations) -> None:
             os.close(kept)
 
 
-async def _greet(options: MountOptions, connected: trio.Event, ready: Callable[[], None]) -> None:
+async def _say_ready(options: MountOptions, connected: trio.Event, ready: Callable[[], None]) -> None:
     """Once the kernel has connected: says so, and has it read large files ahead by as much as it asks for at once.
 
     Only root may set that; the other mounts read ahead by 128 KiB.

@@ -344,5 +344,5 @@ def translate(error: apsw.Error, path: Path) -> errors.SnapshotError:
     if isinstance(error, apsw.InterruptError):
         return errors.SnapshotDamaged(f"{path}: reading does not come to an end: damaged, or made to be so")
     if isinstance(error, apsw.IOError):
-        return errors.SnapshotError(f"{path}: the disk refused: {error}; check that it is there and has room")
+        return errors.SnapshotError(f"{path}: disk I/O error: {error}; check that it is there and has room")
     return errors.SnapshotError(f"{path}: {error}")

@@ -60,7 +60,7 @@ def embedder(db: apsw.Connection) -> EmbedderRecord | None:
 
 
 def check_embedder(db: apsw.Connection, model: str, dimension: int, alike: Set[str] = frozenset()) -> None:
-    """Raises ModelUnavailable, with the cure, when the snapshot's vectors come from another model.
+    """Raises ModelUnavailable, with how to fix it, when the snapshot's vectors come from another model.
 
     `alike` are the models whose vectors may be searched and stored with this one's.
     """
