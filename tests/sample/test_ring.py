@@ -196,3 +196,11 @@ def test_every_question_of_the_eval_set_has_its_answer_in_the_ring(snapshot: Sna
     for question in answerable:
         for fragment in question.fragments:
             assert any(says(text, fragment) for text in texts), question.text
+
+
+def test_the_tests_that_hold_the_invariants_exist() -> None:
+    """The architecture page names them, and what it names is there."""
+    named = set(re.findall(r"`(tests/[\w/]+\.py)`", text_of("resources/code-map.md")))
+    assert len(named) > 10
+    for name in named:
+        assert (Path(__file__).resolve().parents[2] / name).is_file(), name
