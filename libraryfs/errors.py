@@ -17,6 +17,9 @@ LibraryError
 │   ├── ModelBusy            LIBRARY_MODEL_BUSY          EAGAIN     503   its queue is full
 │   ├── DeadlineExceeded     LIBRARY_DEADLINE_EXCEEDED   ETIMEDOUT  504   the work's time was up
 │   └── Cancelled            LIBRARY_CANCELLED           EINTR      499   the user of the answer went away
+├── ShapeNotSatisfied    LIBRARY_SHAPE_NOT_SATISFIED  EIO     422   no answer of the shape that was asked for
+├── UsageFault           LIBRARY_USAGE              EINVAL   400   a wrong command, option or argument
+├── SystemFault          LIBRARY_SYSTEM             EIO      500   the operating system refused a file or a call
 ├── EvalSetError         LIBRARY_EVAL_SET           EINVAL   422   an eval set that cannot be run; names the line
 └── SnapshotError        LIBRARY_SNAPSHOT           EIO      500   the snapshot file itself
     ├── SnapshotMissing      LIBRARY_SNAPSHOT_MISSING    ENOENT   500
@@ -175,6 +178,27 @@ class Cancelled(ModelError):
         super().__init__(message)
 
 
+class ShapeNotSatisfied(LibraryError):
+    """No answer of the shape that was asked for; the message says what failed."""
+
+    code = "LIBRARY_SHAPE_NOT_SATISFIED"
+    http_status = 422
+
+
+class UsageFault(LibraryError):
+    """A wrong command, option or argument."""
+
+    code = "LIBRARY_USAGE"
+    errno = errno.EINVAL
+    http_status = 400
+
+
+class SystemFault(LibraryError):
+    """The operating system refused a file or a call; the message names it."""
+
+    code = "LIBRARY_SYSTEM"
+
+
 class EvalSetError(LibraryError):
     """An eval set that cannot be run; the message names the line."""
 
@@ -231,3 +255,14 @@ class SnapshotFull(SnapshotError):
     code = "LIBRARY_SNAPSHOT_FULL"
     errno = errno.ENOSPC
     http_status = 507
+
+
+def of_code(code: str, message: str) -> LibraryError:
+    """The error that another process had, of the class that has this code; a plain LibraryError for an unknown code."""
+    kinds = [LibraryError]
+    for kind in kinds:
+        kinds += kind.__subclasses__()
+    found = next((kind for kind in kinds if kind.code == code), LibraryError)
+    error = found.__new__(found, message)  # not its own constructor, which may make the message from other things
+    Exception.__init__(error, message)
+    return error

@@ -20,7 +20,7 @@ from libraryfs.ask.result import (
     Trace,
 )
 from libraryfs.ask.retrieval import retrieve
-from libraryfs.errors import DeadlineExceeded, ModelError
+from libraryfs.errors import DeadlineExceeded, ModelError, ModelUnavailable, ShapeNotSatisfied
 from libraryfs.library.resolver import Library
 from libraryfs.models.cancel import Cancel, within
 from libraryfs.models.protocols import Embedder, LanguageModel
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 Made = TypeVar("Made")
 
-SHAPE_FAILED: Final = "LIBRARY_SHAPE_NOT_SATISFIED"
 READABLE: Final = 0.5
 """Where the embedding model reads the question with less certainty than this, blocks and bands go by words alone."""
 NAME_SECONDS: Final = 0.02
@@ -292,7 +291,7 @@ class _Ask:
                 return self._shaped_as(found)
         if model is None:
             return self._failed(
-                "LIBRARY_MODEL_UNAVAILABLE",
+                ModelUnavailable.code,
                 "the files do not state it in this shape, and no language model is set to put it so: set LIBRARYFS_LLM",
             )
         sentence = None if self.sentence is None else " ".join(self.sentence.text.split())
@@ -312,7 +311,7 @@ class _Ask:
         if made.errors:
             wrong = "; ".join(made.errors)
             return self._failed(
-                SHAPE_FAILED, f"after {made.attempts} attempts the answer is not of this shape: {wrong}"
+                ShapeNotSatisfied.code, f"after {made.attempts} attempts the answer is not of this shape: {wrong}"
             )
         if made.quoted:
             self.notes.append("what the model said that is not in the evidence gave way to what the evidence states")

@@ -13,7 +13,7 @@ import click
 
 import libraryfs
 from libraryfs.cli.options import Common, common_of, logging_options, snapshot_option
-from libraryfs.errors import LibraryError
+from libraryfs.errors import LibraryError, SystemFault, UsageFault
 from libraryfs.paths import nearest, shown
 from libraryfs.settings import unknown_variables
 
@@ -167,7 +167,7 @@ def guarded(command: click.Command, arguments: list[str], program: str, common: 
         error.show()  # the help, on stderr
         return USER_ERROR
     except click.ClickException as error:
-        return _user_error("LIBRARY_USAGE", _usage(error), common)
+        return _user_error(UsageFault.code, _usage(error), common)
     except LibraryError as error:
         logging.getLogger(__name__).debug("a user's error, raised here", exc_info=error)
         return _user_error(error.code, error.message, common)
@@ -180,7 +180,7 @@ def guarded(command: click.Command, arguments: list[str], program: str, common: 
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         logging.getLogger(__name__).debug("the system refused this", exc_info=error)
-        return _user_error("LIBRARY_SYSTEM", f"{where}{error.strerror or error}", common)
+        return _user_error(SystemFault.code, f"{where}{error.strerror or error}", common)
     except Exception as error:
         return _bug(error, common)
     return result if isinstance(result, int) else OK

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import trio
 
-from libraryfs.errors import LibraryError
+from libraryfs.errors import LibraryError, of_code
 from libraryfs.mount.control import render_error
 from libraryfs.mount.exchange import Exchange
 from libraryfs.mount.options import MountOptions
@@ -129,9 +129,7 @@ class Answerer:
             exchange.add(message["part"].encode("latin-1"))
             return
         if message["end"] is not None:
-            error = LibraryError(message["end"][1])
-            error.code = message["end"][0]
-            exchange.add(render_error(error, bytes(exchange.request)))
+            exchange.add(render_error(of_code(*message["end"]), bytes(exchange.request)))
         exchange.finish()
 
     def _touched(self, exchange: Exchange, namespaces: frozenset[int]) -> None:

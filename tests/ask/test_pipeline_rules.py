@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from libraryfs.ask import pipeline
 from libraryfs.ask.result import AskResult
 from libraryfs.errors import (
     ModelCrashed,
     PathNotFound,
+    ShapeNotSatisfied,
 )
 from libraryfs.models.cancel import Cancel
 from tests.ask.asking import SHAPE, fill, run
@@ -74,7 +74,7 @@ def test_a_shape_that_fails_twice_is_an_error_with_the_evidence(team: Shelf, sai
     result = run(team, model=model, shape=SHAPE)
     assert (result.answer, len(model.prompts)) == (None, 2)
     assert result.error is not None
-    assert result.error.code == pipeline.SHAPE_FAILED
+    assert result.error.code == ShapeNotSatisfied.code
     assert "after 2 attempts" in result.error.message
     assert result.evidence
 
