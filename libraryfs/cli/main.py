@@ -50,7 +50,8 @@ OTHER_WORDS: Final = {
     **dict.fromkeys(("search", "question", "find", "grep", "chat"), "ask"),
     **dict.fromkeys(("ls", "list", "dir", "show"), "tree"),
     **dict.fromkeys(("cat", "read", "head"), "drilldown"),
-    **dict.fromkeys(("add", "init", "load", "ingest", "sync", "update"), "import"),
+    **dict.fromkeys(("add", "load", "ingest"), "import"),
+    **dict.fromkeys(("update", "refresh"), "sync"),
     **dict.fromkeys(("dump", "backup"), "export"),
     **dict.fromkeys(("unmount", "fusermount", "stop"), "umount"),
     **dict.fromkeys(("start", "open"), "mount"),
@@ -59,7 +60,7 @@ OTHER_WORDS: Final = {
     **dict.fromkeys(("who", "users", "access"), "grants"),
     **dict.fromkeys(("test", "evaluate", "score"), "eval"),
     **dict.fromkeys(("verify", "fsck", "lint"), "check"),
-    **dict.fromkeys(("status", "info", "diagnose", "config", "settings"), "doctor"),
+    **dict.fromkeys(("info", "diagnose", "config", "settings"), "doctor"),
     **dict.fromkeys(("index", "vectors", "reindex"), "embed"),
 }
 """What users try that is no command → the command that does it."""

@@ -6,10 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from libraryfs.models import defaults
-from libraryfs.models.tokens import EstimatedTokens, FileTokens, Tokens
+from libraryfs.models.tokens import VOCABULARY, EstimatedTokens, FileTokens, Tokens
 
-EXACT = FileTokens(defaults.EMBEDDER.find() / "tokenizer.json")
+EXACT = FileTokens(VOCABULARY)
 ESTIMATED = EstimatedTokens()
 any_text = st.text(st.characters(exclude_categories=()), max_size=80)  # lone surrogates too
 
