@@ -334,4 +334,4 @@ def test_a_crowd_asks(live: Live) -> None:
             assert f"The gauge zebra{n} is read on floor {n * 7}." in answer
             assert answer.count("The gauge zebra") == 1
             assert answer.count(f"[1] {folder}/decisions/gauge-{n}.md:1\n") == 1
-    assert longest < 2
+    assert longest < 20  # it hangs, or it does not: how long it takes is for the benchmarks
