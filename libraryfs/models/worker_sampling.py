@@ -103,13 +103,22 @@ def _grammar(vocabulary: Any, schema: dict[str, Any]) -> Any:
     try:
         _refuse_remote(schema)
         with _time_limit():
-            text = LlamaGrammar.from_json_schema(json.dumps(_repeatable(schema)), verbose=False)._grammar
+            text = _as_json(LlamaGrammar.from_json_schema(json.dumps(_repeatable(schema)), verbose=False)._grammar)
     except (AssertionError, AttributeError, KeyError, TypeError, ValueError, RecursionError, TimeoutError) as error:
         reason = " ".join(str(error).split())[:200] or type(error).__name__
         raise InvalidRequest(f"schema: the model cannot be held to it: {reason}") from None
     grammar = llama_cpp.llama_sampler_init_grammar(vocabulary, text.encode(), b"root")
     if not grammar:
         raise InvalidRequest("schema: the model cannot be held to it: llama.cpp refuses the grammar made from it")
+    return grammar
+
+
+def _as_json(grammar: str) -> str:
+    """The grammar without strings that JSON does not allow: the converter lets control characters stand unescaped, and
+    a dot in a pattern stand for a quotation mark."""
+    for rule, converted in (("char", r'[^"\\] |'), ("dot", r"[^\x0A\x0D]")):
+        allowed = r'[^"\\\x00-\x1F\x7F]' + (" |" if rule == "char" else "")
+        grammar = grammar.replace(f"{rule} ::= {converted}", f"{rule} ::= {allowed}")
     return grammar
 
 

@@ -1,5 +1,6 @@
 """Schemas as grammars: what would keep the worker busy for ever is refused, or left to the validation."""
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -53,3 +54,16 @@ def test_refused(vocabulary: Any, schema: dict[str, Any], said: str, monkeypatch
     monkeypatch.setattr(worker_sampling, "GRAMMAR_SECONDS", 0.3)
     with pytest.raises(InvalidRequest, match=f"cannot be held to it: {said}"):
         worker_sampling._grammar(vocabulary, schema)
+
+
+def test_a_string_holds_nothing_that_json_does_not_allow() -> None:
+    """No raw new line, and no quotation mark where a pattern has a dot; the converter's own rules allow both."""
+    from llama_cpp import LlamaGrammar
+
+    from libraryfs.models.worker_sampling import _as_json
+
+    schema = {"properties": {"a": {"type": "string", "maxLength": 9}, "b": {"type": "string", "pattern": "^x.y$"}}}
+    converted = LlamaGrammar.from_json_schema(json.dumps(schema), verbose=False)._grammar
+    rules = dict(line.split(" ::= ", 1) for line in _as_json(converted).splitlines())
+    assert rules["char"].startswith(r'[^"\\\x00-\x1F\x7F] | "\\" (')
+    assert rules["dot"] == r'[^"\\\x00-\x1F\x7F]'
