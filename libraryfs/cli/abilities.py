@@ -23,8 +23,8 @@ def answers(chosen: Settings) -> str:
     """Who writes answers, fills a shape and judges an eval."""
     if chosen.llm == "none":
         return (
-            "answers are quoted from the files, word for word; no shape can be filled, and .eval looks for its "
-            "fragments word for word"
+            "answers are quoted from the files, word for word; a shape is filled with what the files state, else with "
+            "null, and .eval looks for its fragments word for word"
         )
     if chosen.llm == "default":
         return (

@@ -236,3 +236,25 @@ def diagnose(path: Path) -> Iterator[Finding]:
     yield from able()
     yield allow_other()
     yield snapshot(path)
+
+
+def asking() -> Iterator[Finding]:
+    """How `ask` answers with the models that are set: writing, quoting, and why. A model that is new sits its test."""
+    from libraryfs.ask import exam
+    from libraryfs.cli import abilities
+    from libraryfs.cli.models import Cancel, models
+
+    writes, detail = False, "off: no language model is set"
+    with models() as chosen:
+        if chosen.language_model is not None:
+            try:
+                result = exam.sit(chosen.language_model, Cancel())
+                passed = "passed" if result.writes else f"missed {result.missed} of {result.asked} questions of"
+                detail = f"{'on' if result.writes else 'off'}: {chosen.language_model.model} {passed} its reading test"
+                writes = result.writes
+            except ModelError as error:
+                detail = f"off: {error.message}"
+    yield Finding(name="write", ok=writes, detail=detail, cure="" if writes else abilities.LARGER, needed="optional")
+    quoted = "the blocks of the files that answer, word for word"
+    when = "where the model's words are not held by the files" if writes else "for every answer"
+    yield Finding(name="quote", ok=True, detail=f"on, {when}: {quoted}", needed="optional")

@@ -139,7 +139,7 @@ def test_a_binding_that_does_not_load(environment: dict[str, str], tmp_path: Pat
     ("model", "says", "changes"),
     [
         ("default", "too small to write", True),
-        ("none", "no shape can be filled", True),
+        ("none", "a shape is filled with what the files state", True),
         ("http://127.0.0.1:1/v1", "written by the model that is set, if it passes", False),
     ],
 )
@@ -168,3 +168,17 @@ def test_a_port_that_is_none(cli: Run) -> None:
             "libraryfs: LIBRARYFS_LLM is not a URL such as http://localhost:8000/v1: its port"
         )
         assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("llm", "why"),
+    [("none", "off: no language model is set"), ("/absent/model.gguf", "off: /absent/model.gguf")],
+)
+def test_which_of_writing_and_quoting_is_on(cli: Run, llm: str, why: str) -> None:
+    """`--ask` says it with the reason, and what would change it."""
+    done = cli("doctor", "--ask", env={"LIBRARYFS_LLM": llm})
+    assert done.returncode == 0
+    write, change, quote = done.stdout.splitlines()
+    assert write.startswith(f"optional  write: {why}")
+    assert "LIBRARYFS_LLM" in change
+    assert quote.startswith("ok        quote: on, for every answer")
