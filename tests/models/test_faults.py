@@ -132,13 +132,15 @@ def test_killed_while_embedding_costs_one_answer(embedder: LocalEmbedder) -> Non
     assert gone(first)
 
 
-def test_out_of_memory_while_embedding(embedder: LocalEmbedder) -> None:
+def test_out_of_memory_while_embedding(embedder: LocalEmbedder, monkeypatch: pytest.MonkeyPatch) -> None:
     embedder.embed(["warm"], Cancel())
-    status = Path(f"/proc/{pid(embedder)}/status").read_text()
-    used = next(int(line.split()[1]) << 10 for line in status.splitlines() if line.startswith("VmSize"))
-    resource.prlimit(pid(embedder), resource.RLIMIT_AS, (used, used))
-    with pytest.raises(ModelCrashed, match="embedder's process ran out of memory"):
-        embedder.embed(LONG, Cancel())
+    for kind in (resource.RLIMIT_AS, resource.RLIMIT_DATA):  # no more than it has; address space is reserved ahead
+        resource.prlimit(pid(embedder), kind, (1 << 20, 1 << 20))
+    with monkeypatch.context() as at_once:  # in one batch, which is more than what it has left over from its start
+        at_once.setattr("libraryfs.models.local.BATCH_TEXTS", 1000)
+        at_once.setattr("libraryfs.models.local.BATCH_TOKENS", 1_000_000)
+        with pytest.raises(ModelCrashed, match="embedder's process ran out of memory"):
+            embedder.embed(["a long text to embed " * 60] * 128, Cancel())
     assert embedder.embed(["again"], Cancel()).shape == (1, 384)
 
 
