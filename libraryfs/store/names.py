@@ -21,17 +21,15 @@ from hashlib import blake2b
 from typing import Final
 from urllib.parse import quote_from_bytes, unquote_to_bytes
 
-import regex
-
 from libraryfs.paths import CONTROL_NAMES, MAX_SEGMENT_BYTES
 
 _CONTROL: Final = frozenset(name.encode() for name in CONTROL_NAMES)
-_WORD: Final = regex.compile(r"[\p{L}\p{N}_][\p{L}\p{N}\p{M}_\u200c\u200d]*")
+_WORD: Final = r"[\p{L}\p{N}_][\p{L}\p{N}\p{M}_\u200c\u200d]*"
 """Vowel signs, accents and joiners (categories Mn, Mc, Me, and two of Cf) belong to the letters before them."""
 _JOINERS: Final = "\u200c\u200d"
 _STYLES: Final = dict.fromkeys(range(0xFE00, 0xFE10)) | {0x130: "i"}
 """Variation selectors say how, not what. The lower case of İ is i; Unicode's has a second dot, to go back by."""
-_CLUSTER: Final = regex.compile(r"\X")
+_CLUSTER: Final = r"\X"
 _MAPPED: Final = re.compile(rb"(?s)(.*)~([a-z2-7]{8})")
 _SURROGATE: Final = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]")  # what `surrogatepass` makes of a lone surrogate
 _SLUG_BYTES: Final = 200
@@ -71,8 +69,10 @@ def checksum(*parts: bytes, length: int = 8) -> bytes:
 
 def slug(title: str) -> bytes:
     """The title as a file name's stem: words of any script in lower case, joined by `-`. At most 200 bytes."""
+    import regex  # here: a mount gives no names, and starts sooner without it
+
     folded = unicodedata.normalize("NFC", unicodedata.normalize("NFKC", title).translate(_STYLES).lower())
-    words = "-".join(word.rstrip(_JOINERS) for word in _WORD.findall(folded)).strip("-_")
+    words = "-".join(word.rstrip(_JOINERS) for word in regex.findall(_WORD, folded)).strip("-_")
     stem = cut_name(words.encode("utf-8", "ignore"), _SLUG_BYTES).strip(b"-")
     return stem or b"untitled"
 
@@ -90,8 +90,10 @@ def cut_name(raw: bytes, size: int) -> bytes:
     """At most `size` bytes of `raw`, never through what a reader sees as one character (a grapheme cluster)."""
     if len(raw) <= size:
         return raw
+    import regex  # as in `slug`
+
     kept = 0
-    for cluster in _CLUSTER.finditer(raw[: 2 * size + 4].decode("utf-8", "surrogateescape")):
+    for cluster in regex.finditer(_CLUSTER, raw[: 2 * size + 4].decode("utf-8", "surrogateescape")):
         length = len(cluster[0].encode("utf-8", "surrogateescape"))
         if kept + length > size:
             break
