@@ -171,16 +171,16 @@ def test_cancelling_stops_the_model_itself(language_model: LocalLanguageModel, m
     start = time.monotonic()
     with pytest.raises(Cancelled):
         language_model.generate(messages, max_tokens=4000, cancel=cancel)
-    assert time.monotonic() - start < 0.8
+    assert time.monotonic() - start < 5  # else half a minute
     language_model.count_tokens(["next"], Cancel())
-    assert time.monotonic() - start < 1.3
+    assert time.monotonic() - start < 8
 
 
 def test_a_deadline_stops_it_too(language_model: LocalLanguageModel) -> None:
     start = time.monotonic()
     with pytest.raises(DeadlineExceeded):
         language_model.generate(STORY, max_tokens=4000, cancel=Cancel.after(0.3))
-    assert time.monotonic() - start < 0.8
+    assert time.monotonic() - start < 5  # else half a minute
 
 
 def test_many_at_once_each_get_their_own_answer(language_model: LocalLanguageModel) -> None:
