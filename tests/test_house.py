@@ -253,6 +253,7 @@ def test_scripts_run_and_are_valid_shell(name: str) -> None:
     subprocess.run(["bash", "-n", script], check=True)
 
 
+@pytest.mark.models
 def test_lock_is_complete_for_each_stage() -> None:
     """Each stage of scripts/setup installs with --no-deps: what its packages need is in its lines or the base's."""
     done = subprocess.run([sys.executable, HOME / "scripts/lock", "--check"], capture_output=True, text=True)

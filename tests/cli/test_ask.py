@@ -101,6 +101,7 @@ def test_it_streams_on_a_terminal(environment: dict[str, str], tmp_path: Path) -
     assert text.index("evidence:") < text.index("[1] ")
 
 
+@pytest.mark.models
 @pytest.mark.usefixtures("filled")
 def test_embed_needs_a_model(cli: Run) -> None:
     """Set to none, or to a folder that is not there: one line with the cure."""
@@ -110,6 +111,7 @@ def test_embed_needs_a_model(cli: Run) -> None:
     assert "/nonexistent" in done.stderr
 
 
+@pytest.mark.models
 def test_import_goes_on_without_its_model(cli: Run, answer: Answer, notes: Path) -> None:
     """The rows are in; that they have no vectors is said, with the cure. None at all is a choice, and no warning."""
     broken = {"LIBRARYFS_EMBEDDER": "/nonexistent"}

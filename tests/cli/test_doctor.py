@@ -172,7 +172,10 @@ def test_a_port_that_is_none(cli: Run) -> None:
 
 @pytest.mark.parametrize(
     ("llm", "why"),
-    [("none", "off: no language model is set"), ("/absent/model.gguf", "off: /absent/model.gguf")],
+    [
+        ("none", "off: no language model is set"),
+        pytest.param("/absent/model.gguf", "off: /absent/model.gguf", marks=pytest.mark.models),
+    ],
 )
 def test_which_of_writing_and_quoting_is_on(cli: Run, llm: str, why: str) -> None:
     """`--ask` says it with the reason, and what would change it."""

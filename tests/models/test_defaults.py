@@ -39,7 +39,11 @@ def packaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> defaults.Packag
     )
 
 
-@pytest.mark.parametrize("model", [defaults.EMBEDDER, defaults.LANGUAGE_MODEL], ids=lambda model: model.name)
+@pytest.mark.parametrize(
+    "model",
+    [defaults.EMBEDDER, pytest.param(defaults.LANGUAGE_MODEL, marks=pytest.mark.models)],
+    ids=lambda model: model.name,
+)
 def test_the_installed_defaults_are_the_known_files(model: defaults.Packaged, cache: Path) -> None:
     path = model.check()
     assert path.exists()

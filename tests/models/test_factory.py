@@ -40,6 +40,7 @@ def test_urls_are_endpoints() -> None:
     assert (embedder.model, embedder.window) == ("default@https://localhost:1/v1", 500)
 
 
+@pytest.mark.models
 @pytest.mark.parametrize(
     ("content", "words"),
     [(None, "No such file"), (b"", "not a GGUF file"), (b"PK\3\4 a zip", "not a GGUF file")],
@@ -55,6 +56,7 @@ def test_a_file_that_is_no_language_model(tmp_path: Path, content: bytes | None,
     assert not workers()
 
 
+@pytest.mark.models
 def test_a_folder_that_is_no_embedder(tmp_path: Path) -> None:
     model = factory.embedder(Settings(embedder=str(tmp_path)))
     assert model is not None
