@@ -16,6 +16,7 @@ from libraryfs.errors import EvalSetError
 from libraryfs.evals.evalset import parse_evalset
 from libraryfs.evals.matching import fold, fold_fragment
 from libraryfs.library.resolver import Library
+from libraryfs.library.tree import listing
 from libraryfs.nodes import Entry
 from libraryfs.store import evals
 
@@ -98,20 +99,13 @@ def _files(library: Library, ring: str) -> Iterator[tuple[Entry, str]]:
     while below:
         folder = below.pop(0)
         folders = []
-        for entry in _children(library, folder):
+        for entry in listing(library, folder):
             path = library.path_of(entry)
             if entry.is_folder:
                 folders.append(entry)
             elif path.endswith(".md") and not evals.is_default(path) and entry.ino not in sets:
                 yield entry, path
         below = folders + below
-
-
-def _children(library: Library, folder: Entry) -> Iterator[Entry]:
-    after = b""
-    while batch := library.children_by_name(folder, after):
-        yield from batch
-        after = batch[-1].name
 
 
 def _drafted(library: Library, entry: Entry, path: str) -> Iterator[Drafted]:

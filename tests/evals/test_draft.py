@@ -8,6 +8,7 @@ from libraryfs.errors import EvalSetError
 from libraryfs.evals import draft
 from libraryfs.evals.evalset import parse_evalset
 from libraryfs.library.resolver import Library
+from libraryfs.nodes import Entry
 from tests.evals.world import RING, World
 
 DEPLOY = """---
@@ -50,6 +51,21 @@ def test_a_draft_of_a_ring(world: World) -> None:
     edited = parse_evalset(text.replace("draft: true\n", "").encode())
     assert [(q.text, q.fragments) for q in edited.questions] == [(one.question, one.fragments) for one in found]
     assert len(draft.draft(_library(world), RING, 2)) == 2
+
+
+def test_each_file_is_read_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.build.memory(RING, "deploy", content=DEPLOY)
+    read: list[str] = []
+    original = Library.content
+
+    def counted(self: Library, entry: Entry) -> bytes:
+        read.append(self.path_of(entry))
+        return original(self, entry)
+
+    monkeypatch.setattr(Library, "content", counted)
+    draft.draft(_library(world), RING, 20)
+    assert f"{RING}/skills/deploy.md" in read
+    assert len(read) == len(set(read))
 
 
 @given(st.text(max_size=400))
