@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from fractions import Fraction
+from itertools import islice
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -34,8 +35,8 @@ class PairedChange(BaseModel):
 
 def pooled(kept: Sequence[RunRecord], now: RunRecord) -> list[RunRecord]:
     """The last runs that measured the same as `now`, at most 5, newest first; without one, the last run of all."""
-    comparable = [run for run in reversed(kept) if is_comparable(run, now)][: paired.MAX_POOLED]
-    return comparable or list(kept[-1:])
+    comparable = (run for run in reversed(kept) if is_comparable(run, now))
+    return list(islice(comparable, paired.MAX_POOLED)) or list(kept[-1:])
 
 
 def measure(earlier: Sequence[RunRecord], now: RunRecord) -> PairedChange | None:
@@ -75,16 +76,9 @@ def _shares(verdict: Verdict, tables: Sequence[dict[str, Verdict]]) -> paired.Sh
 
 def must_lost(now: RunRecord, must: frozenset[str], references: Sequence[RunRecord]) -> tuple[str, ...]:
     """The questions of the keys `must` that passed in one of `references` and fail now."""
-    passed = {
-        (verdict.key, verdict.expected, verdict.asked)
-        for run in references
-        for verdict in run.verdicts
-        if verdict.outcome == "passed"
-    }
+    passed = {verdict.definition for run in references for verdict in run.verdicts if verdict.outcome == "passed"}
     return tuple(
         verdict.question
         for verdict in now.verdicts
-        if verdict.key in must
-        and verdict.outcome == "failed"
-        and (verdict.key, verdict.expected, verdict.asked) in passed
+        if verdict.key in must and verdict.outcome == "failed" and verdict.definition in passed
     )

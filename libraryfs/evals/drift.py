@@ -59,9 +59,14 @@ class Verdict(BaseModel):
             observed=observed,
         )
 
+    @property
+    def definition(self) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+        """What was asked and expected; equal for two verdicts that can be compared."""
+        return self.key, self.expected, self.asked
+
     def is_same_question(self, other: "Verdict") -> bool:
-        """Whether two verdicts of one wording are about the same fragments and paths."""
-        return self.expected == other.expected and self.asked == other.asked
+        """Whether two verdicts are about the same words, fragments and paths."""
+        return self.definition == other.definition
 
 
 class Fingerprint(BaseModel):
@@ -210,7 +215,7 @@ def is_comparable(before: RunRecord, now: RunRecord) -> bool:
     """Whether the two runs measure the same: models, prompt, judge, options and set. Errors do not count here."""
     if before.fingerprint is None or before.fingerprint != now.fingerprint:
         return False
-    return not str(set_change(before.verdicts, now.verdicts))
+    return {verdict.definition for verdict in before.verdicts} == {verdict.definition for verdict in now.verdicts}
 
 
 def set_change(before: tuple[Verdict, ...], now: tuple[Verdict, ...]) -> SetChange:
