@@ -58,6 +58,8 @@ class Candidate(NamedTuple):
     chunk: float
     cosine: float | None
     score: float
+    terms: frozenset[str]
+    """Those of the block, its title and its headings."""
 
     @property
     def text(self) -> str:
@@ -75,10 +77,13 @@ def weigh(question: str, readings: Sequence[Reading]) -> tuple[list[Candidate], 
         for block, some in zip(reading.blocks, each, strict=True):
             above = set(lexicon.terms(" ".join((title, *block.headings))))
             own, headed = lexicon.coverage(weights, some), _headed(weights, reading.item.title, block)
-            every = lexicon.coverage(weights, some | above)
+            everything = frozenset(some | above)
+            every = lexicon.coverage(weights, everything)
             near = _near(block, reading)
             score = W_CHUNK * near + W_OWN * own + W_ALL * every - W_FACTS * (block.kind == "facts")
-            found.append(Candidate(number, reading.item, reading.text, block, own, every, headed, near, None, score))
+            found.append(
+                Candidate(number, reading.item, reading.text, block, own, every, headed, near, None, score, everything)
+            )
     return found, weights
 
 

@@ -58,7 +58,7 @@ def choose(ranking: Ranking, most: int = MAX_BLOCKS, room: int = MAX_WORDS) -> l
             continue
         room -= words(best.text)
         said.add(text)
-        held |= _terms(best)
+        held |= best.terms
         chosen.append(best)
     part = _fitting(too_long[0], room, ranking) if too_long and len(chosen) < most else None
     return chosen if part is None else [*chosen, part]
@@ -92,14 +92,10 @@ def _current_only(candidates: Sequence[Candidate]) -> list[Candidate]:
     return sorted(found, key=lambda one: -one.score)
 
 
-def _terms(candidate: Candidate) -> set[str]:
-    return set(lexicon.terms(" ".join((candidate.item.title, *candidate.block.headings, candidate.text))))
-
-
 def _new(candidate: Candidate, held: set[str], weights: dict[str, float]) -> float:
     if not held:
         return 0.0
-    return lexicon.coverage(weights, _terms(candidate) - held)
+    return lexicon.coverage(weights, candidate.terms - held)
 
 
 def _fitting(candidate: Candidate, room: int, ranking: Ranking) -> Candidate | None:

@@ -7,7 +7,7 @@ pair of neighbouring characters where a script has no spaces. Measured: see the 
 import math
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Final
 
 from libraryfs.ask.sentences import UNSPACED
@@ -88,7 +88,7 @@ def weights(question: Iterable[str], sentences: Sequence[set[str]]) -> dict[str,
     return {term: math.log(1 + total / (1 + sum(term in sentence for sentence in sentences))) for term in set(question)}
 
 
-def coverage(weighted: Mapping[str, float], found: set[str]) -> float:
+def coverage(weighted: Mapping[str, float], found: Set[str]) -> float:
     """The share of the weights whose terms are found, 0 to 1; 0 without terms."""
     total = sum(weighted.values())
     return sum(weight for term, weight in weighted.items() if term in found) / total if total else 0.0
